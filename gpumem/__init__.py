@@ -1,0 +1,1 @@
+from . import _core  # noqa: F401
