@@ -1,11 +1,13 @@
 #include "isa.h"
 #include <stddef.h>
 
-static int always(void)
-{
-    return 1;
-}
-
-static const gm_isa portable = {"portable", "what every processor of the architecture has", always, NULL, NULL, NULL};
-
-const gm_isa *const gm_isas[] = {&portable, NULL};
+const gm_isa *const gm_isas[] = {
+#if defined(__x86_64__)
+    &gm_isa_avx512,
+    &gm_isa_avx2,
+#elif defined(__aarch64__)
+    &gm_isa_neon,
+#endif
+    &gm_isa_portable,
+    NULL,
+};

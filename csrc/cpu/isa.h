@@ -1,4 +1,5 @@
-/* The ISA variants: each is an object with a name, what it needs, and the kernels compiled for it. */
+/* The ISA variants: each is an object with a name, what it needs, and the kernels compiled for it.
+ * isa_kernels.inc.h lists the kernel bodies; isa_<name>.c compiles them for one instruction set. */
 #pragma once
 
 typedef struct gm_isa {
@@ -11,3 +12,5 @@ typedef struct gm_isa {
 
 /* The variants, best first, ended by NULL; the last one, portable, runs everywhere. */
 extern const gm_isa *const gm_isas[];
+
+extern const gm_isa gm_isa_portable, gm_isa_avx2, gm_isa_avx512, gm_isa_neon;
