@@ -1,15 +1,31 @@
-"""Builds the one extension, gpumem._core. Everything static stands in pyproject.toml."""
+"""Builds the one extension, gpumem._core. Everything static stands in pyproject.toml.
+
+Environment: CC            the compiler
+             GPUMEM_WERROR=1               warnings are errors
+             GPUMEM_SANITIZE=address,undefined   what to instrument the code with
+             GPUMEM_DLPACK_INCLUDE=DIR     holds dlpack/dlpack.h, instead of apache-tvm-ffi
+"""
 
 import importlib.util
 import os
+import sys
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 HERE = Path(__file__).parent
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+SANITIZE = os.environ.get("GPUMEM_SANITIZE", "")
+WERROR = os.environ.get("GPUMEM_WERROR", "") not in ("", "0")
+
+
+def files(*patterns: str) -> list[str]:
+    return sorted(str(path.relative_to(HERE)) for pattern in patterns for path in HERE.glob(pattern))
 
 
 def dlpack_include() -> str:
@@ -22,23 +38,73 @@ def dlpack_include() -> str:
     return str(Path(spec.submodule_search_locations[0]) / "include")
 
 
+class Build(build_ext):
+    """Compiles the C files side by side, and only those that are older than what they may include."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        # Objects made by another compiler, or for a sanitizer, must not end up in this build.
+        variant = "-".join([os.environ.get("CC", "").replace("/", "_"), *SANITIZE.split(",")])
+        self.build_temp = f"{self.build_temp}-{variant}".rstrip("-")
+
+    def build_extension(self, ext: Extension) -> None:
+        if not (Path(sysconfig.get_path("include")) / "Python.h").exists():
+            raise SystemExit("gpumem: Python.h not found: install Python's headers (Debian: apt install python3-dev)")
+        compile_one = self.compiler.compile
+        newest = max(os.stat(path).st_mtime for path in [*ext.depends, __file__])
+
+        def compile_all(sources: list[str], output_dir: str, **options: Any) -> list[str]:
+            objects = self.compiler.object_filenames(sources, output_dir=output_dir)
+
+            def one(source: str, made: str) -> None:
+                if not os.path.exists(made) or os.stat(made).st_mtime <= max(newest, os.stat(source).st_mtime):
+                    Path(made).parent.mkdir(parents=True, exist_ok=True)
+                    compile_one([source], output_dir=output_dir, **options)
+
+            with ThreadPoolExecutor(self.parallel or len(os.sched_getaffinity(0))) as pool:
+                list(pool.map(one, sources, objects))
+            return objects
+
+        self.compiler.compile = compile_all
+        try:
+            super().build_extension(ext)
+        finally:
+            self.compiler.compile = compile_one
+
+
+# _FORTIFY_SOURCE may come with the interpreter's own flags, in another strength.
+if SANITIZE:
+    safety = [f"-fsanitize={SANITIZE}", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g", "-O1"]
+else:
+    safety = ["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-fstack-protector-strong"]
+
 # The stable ABI has no free-threaded form yet, so that build is for one Python version.
 limited = [] if FREE_THREADED else [("Py_LIMITED_API", "0x030B0000")]
 
 core = Extension(
     "gpumem._core",
-    sources=sorted(str(p.relative_to(HERE)) for p in HERE.glob("csrc/*/*.c")),
-    depends=sorted(str(p.relative_to(HERE)) for p in [*HERE.glob("csrc/*/*.h"), *HERE.glob("csrc/*/*.def")]),
+    sources=files("csrc/*/*.c"),
+    depends=files("csrc/*/*.h", "csrc/*/*.def"),
     include_dirs=[numpy.get_include(), dlpack_include()],
     define_macros=[
         ("_GNU_SOURCE", None),
         ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
-        ("NPY_TARGET_VERSION", "NPY_1_23_API_VERSION"),
+        ("NPY_TARGET_VERSION", "NPY_1_25_API_VERSION"),  # NumPy 1.26 has the C API of 1.25
         *limited,
     ],
-    extra_compile_args=["-std=c11", "-O3", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wshadow"],
-    extra_link_args=["-pthread"],
+    extra_compile_args=[
+        *["-std=c11", "-O3", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wshadow"],
+        *(["-Werror"] if WERROR else []),
+        *safety,
+    ],
+    extra_link_args=["-pthread", "-Wl,-z,relro,-z,now", *([f"-fsanitize={SANITIZE}"] if SANITIZE else [])],
     py_limited_api=bool(limited),
 )
 
-setup(ext_modules=[core], options={} if FREE_THREADED else {"bdist_wheel": {"py_limited_api": "cp311"}})
+if sys.platform != "linux":
+    raise SystemExit(f"gpumem: builds on Linux, not on {sys.platform}")
+setup(
+    ext_modules=[core],
+    cmdclass={"build_ext": Build},
+    options={} if FREE_THREADED else {"bdist_wheel": {"py_limited_api": "cp311"}},
+)

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* sched_getaffinity */
 #include "cpu.h"
 #include "isa.h"
 #include <sched.h>
