@@ -1,11 +1,37 @@
 /* gpumem._core: the module itself. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#define GM_IMPORTS_NUMPY
+#include "state.h"
 
-static PyModuleDef_Slot slots[] = {{0, NULL}};
+static int execute(PyObject *module)
+{
+    gm_state *state = gm_state_of(module);
+    if (PyArray_ImportNumPyAPI() < 0)
+        return -1;
+    return gm_cpu_init(&state->cpu, NULL, 0) ? 0 : -1;
+}
 
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, .m_name = "gpumem._core", .m_size = 0, .m_slots = slots};
+static int traverse(PyObject *module, visitproc visit, void *arg)
+{
+    gm_state *state = gm_state_of(module);
+    Py_VISIT(state->array_type);
+    return 0;
+}
+
+static int clear(PyObject *module)
+{
+    gm_state *state = gm_state_of(module);
+    Py_CLEAR(state->array_type);
+    return 0;
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, execute}, {0, NULL}};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                                        .m_name = "gpumem._core",
+                                        .m_size = sizeof(gm_state),
+                                        .m_slots = slots,
+                                        .m_traverse = traverse,
+                                        .m_clear = clear};
 
 PyMODINIT_FUNC PyInit__core(void);
 PyMODINIT_FUNC PyInit__core(void)

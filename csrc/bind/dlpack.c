@@ -1,0 +1,7 @@
+#include "dlpack.h"
+
+int gm_dlpack_speaks(PyObject *object)
+{
+    (void)object;
+    return 0;
+}

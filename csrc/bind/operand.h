@@ -1,0 +1,23 @@
+/* An argument or a result as the operations see it, whatever library it belongs to. */
+#pragma once
+#include "dlpack.h"
+#include "state.h"
+
+typedef struct gm_operand {
+    gm_array array;          /* first ndim entries of shape and strides are set */
+    PyArray_Descr *descr;    /* NumPy's type, borrowed from `object`; NULL for a DLPack tensor */
+    PyObject *object;        /* the argument (borrowed), or a result that is still ours */
+    int readonly;
+    gm_dlpack_tensor tensor; /* set where descr is NULL */
+} gm_operand;
+
+/* Takes `object` apart; `what` names it in errors ("x", "out"). 0, or -1 with an exception. On success the caller
+ * releases it. */
+int gm_operand_from(gm_state *state, PyObject *object, const char *what, gm_operand *operand);
+void gm_operand_release(gm_operand *operand);
+
+/* A new dense C-order array of `like`'s library and dtype. On success the caller finishes or discards it. */
+int gm_operand_empty(gm_state *state, const gm_operand *like, int ndim, const int64_t *shape, gm_operand *result);
+/* Hands the result over as a Python object (a new reference), or NULL with an exception. */
+PyObject *gm_operand_finish(gm_state *state, const gm_operand *like, gm_operand *result);
+void gm_operand_discard(gm_operand *result);
