@@ -12,12 +12,23 @@ typedef struct gm_operand {
 } gm_operand;
 
 /* Takes `object` apart; `what` names it in errors ("x", "out"). 0, or -1 with an exception. On success the caller
- * releases it. */
+ * releases it. Subclasses of ndarray are taken as the plain array that they hold, but for masked arrays. */
 int gm_operand_from(gm_state *state, PyObject *object, const char *what, gm_operand *operand);
 void gm_operand_release(gm_operand *operand);
 
 /* A new dense C-order array of `like`'s library and dtype. On success the caller finishes or discards it. */
 int gm_operand_empty(gm_state *state, const gm_operand *like, int ndim, const int64_t *shape, gm_operand *result);
-/* Hands the result over as a Python object (a new reference), or NULL with an exception. */
+/* Hands the result over as a Python object (a new reference), or NULL with an exception; it is gone either way. */
 PyObject *gm_operand_finish(gm_state *state, const gm_operand *like, gm_operand *result);
 void gm_operand_discard(gm_operand *result);
+
+/* out=: as gm_operand_from, and whether it can take a result of that shape and of `like`'s dtype. */
+int gm_operand_out(gm_state *state, PyObject *object, const gm_operand *like, int ndim, const int64_t *shape,
+                   gm_operand *out);
+
+/* The bytes of `shape`, or -1 with an exception where no memory could hold them. */
+int64_t gm_bytes_of(int ndim, const int64_t *shape, int64_t itemsize);
+
+/* New references. */
+PyObject *gm_operand_dtype(const gm_operand *operand);
+PyObject *gm_shape_tuple(int ndim, const int64_t *shape);

@@ -1,0 +1,127 @@
+#include "args.h"
+#include "raise.h"
+#include <string.h>
+
+static int is_absent(PyObject *value)
+{
+    return !value || value == Py_None;
+}
+
+static int place_keyword(const gm_parameters *p, PyObject *name, PyObject *value, PyObject **values)
+{
+    for (int i = p->positional_only; p->names[i]; i++)
+        if (PyUnicode_CompareWithASCIIString(name, p->names[i]) == 0) {
+            if (values[i])
+                return gm_raise(GM_REPEATED_ARGUMENT, p->function, p->names[i]);
+            values[i] = value;
+            return 0;
+        }
+    return gm_raise(GM_UNKNOWN_ARGUMENT, p->function, name);
+}
+
+int gm_parse(const gm_parameters *p, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **values)
+{
+    if (nargs > p->positional)
+        return gm_raise(GM_TOO_MANY_ARGUMENTS, p->function, p->positional, nargs);
+    for (int i = 0; p->names[i]; i++)
+        values[i] = i < nargs ? args[i] : NULL;
+    if (kwnames) {
+        Py_ssize_t count = PyTuple_Size(kwnames);
+        for (Py_ssize_t k = 0; k < count; k++)
+            if (place_keyword(p, PyTuple_GetItem(kwnames, k), args[nargs + k], values) < 0)
+                return -1;
+    }
+    for (int i = 0; i < p->positional_only; i++)
+        if (!values[i])
+            return gm_raise(GM_MISSING_ARGUMENT, p->function, p->names[i]);
+    return 0;
+}
+
+int gm_axes_from(PyObject *object, int ndim, int *axes)
+{
+    unsigned char seen[GM_MAX_NDIM] = {0};
+    int rc = -1;
+
+    if (PyIndex_Check(object) || !PySequence_Check(object) || PyUnicode_Check(object))
+        return gm_raise(GM_AXES_TYPE, Py_TYPE(object));
+    PyObject *tuple = PySequence_Tuple(object);
+    if (!tuple)
+        return -1;
+    Py_ssize_t count = PyTuple_Size(tuple);
+    if (count != ndim) {
+        gm_raise(GM_AXES_COUNT, count, count == 1 ? "axis" : "axes", ndim);
+        goto done;
+    }
+    for (int i = 0; i < ndim; i++) {
+        /* Clipped, not an overflow: any number so large is out of range. */
+        Py_ssize_t axis = PyNumber_AsSsize_t(PyTuple_GetItem(tuple, i), NULL);
+        if (axis == -1 && PyErr_Occurred())
+            goto done;
+        if (axis < -ndim || axis >= ndim) {
+            gm_raise(GM_AXIS_RANGE, axis, ndim);
+            goto done;
+        }
+        axes[i] = (int)(axis < 0 ? axis + ndim : axis);
+        if (seen[axes[i]]++) {
+            gm_raise(GM_AXIS_REPEATED, axes[i]);
+            goto done;
+        }
+    }
+    rc = 0;
+done:
+    Py_DECREF(tuple);
+    return rc;
+}
+
+/* Libraries have device objects of their own: they are known by what they print. */
+int gm_check_place(PyObject *device, PyObject *stream)
+{
+    if (!is_absent(device)) {
+        PyObject *name = PyObject_Str(device);
+        if (!name)
+            return -1;
+        int cpu = PyUnicode_CompareWithASCIIString(name, "cpu") == 0;
+        int cuda = PyUnicode_CompareWithASCIIString(name, "cuda") == 0;
+        int sim = PyUnicode_CompareWithASCIIString(name, "sim") == 0;
+        Py_DECREF(name);
+        if (cuda)
+            return gm_raise(GM_NO_CUDA);
+        if (sim)
+            return gm_raise(GM_NO_SIM);
+        if (!cpu)
+            return gm_raise(GM_DEVICE, device);
+    }
+    return is_absent(stream) ? 0 : gm_raise(GM_STREAM, stream);
+}
+
+static int in_lesson(int id, const char *lesson)
+{
+    const gm_stage *stage = gm_stage_get((gm_stage_id)id);
+    return stage->device == GM_CPU && strcmp(stage->lesson, lesson) == 0;
+}
+
+static int raise_unknown_stage(PyObject *stage, const char *lesson)
+{
+    PyObject *names = PyUnicode_FromString("");
+    for (int id = 0; names && id < GM_STAGE_COUNT; id++)
+        if (in_lesson(id, lesson)) {
+            PyObject *longer = PyUnicode_FromFormat("%U%s%s", names, PyUnicode_GetLength(names) ? ", " : "",
+                                                    gm_stage_get((gm_stage_id)id)->name);
+            Py_DECREF(names);
+            names = longer;
+        }
+    if (names)
+        gm_raise(GM_STAGE, stage, lesson, names);
+    Py_XDECREF(names);
+    return -1;
+}
+
+int gm_stage_from(PyObject *stage, const char *lesson)
+{
+    int found = -1;
+    for (int id = 0; id < GM_STAGE_COUNT; id++)
+        if (in_lesson(id, lesson) && (is_absent(stage) || (PyUnicode_Check(stage) && PyUnicode_CompareWithASCIIString(
+                                                               stage, gm_stage_get((gm_stage_id)id)->name) == 0)))
+            found = id;
+    return found >= 0 ? found : raise_unknown_stage(stage ? stage : Py_None, lesson);
+}

@@ -1,0 +1,24 @@
+/* From Python's arguments to C values; every error is raised here, before anything is allocated. */
+#pragma once
+#include "state.h"
+
+enum { GM_MAX_PARAMETERS = 10 };
+
+typedef struct gm_parameters {
+    const char *function;
+    int positional_only, positional; /* the first names: how many have no keyword, how many need none */
+    const char *names[GM_MAX_PARAMETERS + 1]; /* ended by NULL; the positional-only ones are required */
+} gm_parameters;
+
+/* Sorts the arguments of a METH_FASTCALL | METH_KEYWORDS function into values[], NULL where one is absent. */
+int gm_parse(const gm_parameters *parameters, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
+             PyObject **values);
+
+/* A sequence of ndim integers, negative ones counted from the end, each axis once. */
+int gm_axes_from(PyObject *object, int ndim, int *axes);
+
+/* The keywords that every operation has; a value may be NULL or None. */
+int gm_check_place(PyObject *device, PyObject *stream);
+
+/* The row of the stage table: the fastest one of the lesson where no stage is asked for; -1 with an exception. */
+int gm_stage_from(PyObject *stage, const char *lesson);

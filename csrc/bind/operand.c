@@ -1,0 +1,208 @@
+#include "operand.h"
+#include "raise.h"
+#include "../base/overlap.h"
+#include <string.h>
+
+_Static_assert(sizeof(npy_intp) == sizeof(int64_t), "npy_intp and int64_t are taken for one another");
+
+PyObject *gm_shape_tuple(int ndim, const int64_t *shape)
+{
+    PyObject *tuple = PyTuple_New(ndim);
+    for (int i = 0; tuple && i < ndim; i++) {
+        PyObject *length = PyLong_FromLongLong(shape[i]);
+        if (!length || PyTuple_SetItem(tuple, i, length) < 0)
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+int64_t gm_bytes_of(int ndim, const int64_t *shape, int64_t itemsize)
+{
+    int64_t bytes = itemsize;
+    int too_big = 0;
+
+    for (int i = 0; i < ndim; i++) {
+        if (shape[i] == 0)
+            return 0;
+        too_big |= __builtin_mul_overflow(bytes, shape[i], &bytes);
+    }
+    if (!too_big)
+        return bytes;
+    PyObject *tuple = gm_shape_tuple(ndim, shape);
+    if (tuple)
+        gm_raise(GM_TOO_BIG, tuple, (Py_ssize_t)itemsize);
+    Py_XDECREF(tuple);
+    return -1;
+}
+
+/* numpy.ma need not be loaded, and must not be loaded for this. */
+static int is_masked(PyObject *object)
+{
+    int yes = 0;
+    PyObject *name = PyUnicode_FromString("numpy.ma");
+    PyObject *module = name ? PyImport_GetModule(name) : NULL;
+    PyObject *type = module ? PyObject_GetAttrString(module, "MaskedArray") : NULL;
+    if (type)
+        yes = PyObject_IsInstance(object, type);
+    Py_XDECREF(type);
+    Py_XDECREF(module);
+    Py_XDECREF(name);
+    return PyErr_Occurred() ? -1 : yes;
+}
+
+static void view_of(gm_operand *operand, PyArrayObject *array)
+{
+    int ndim = PyArray_NDIM(array);
+    size_t size = (size_t)ndim * sizeof(int64_t);
+
+    operand->array.data = PyArray_BYTES(array);
+    operand->array.itemsize = PyArray_ITEMSIZE(array);
+    operand->array.ndim = ndim;
+    operand->array.device = GM_CPU;
+    operand->array.device_id = 0;
+    operand->array.stream = NULL;
+    memcpy(operand->array.shape, PyArray_DIMS(array), size);
+    memcpy(operand->array.strides, PyArray_STRIDES(array), size);
+    operand->descr = PyArray_DESCR(array);
+    operand->object = (PyObject *)array;
+    operand->readonly = !PyArray_ISWRITEABLE(array);
+}
+
+static int from_numpy(PyObject *object, const char *what, gm_operand *operand)
+{
+    if (!PyArray_CheckExact(object)) {
+        int masked = is_masked(object);
+        if (masked)
+            return masked < 0 ? -1 : gm_raise(GM_MASKED, what);
+    }
+    view_of(operand, (PyArrayObject *)object);
+    if (PyDataType_REFCHK(operand->descr))
+        return gm_raise(GM_HOLDS_REFERENCES, what, operand->descr);
+    return 0;
+}
+
+int gm_operand_from(gm_state *state, PyObject *object, const char *what, gm_operand *operand)
+{
+    if (PyArray_Check(object))
+        return from_numpy(object, what, operand);
+    if (!gm_dlpack_speaks(object))
+        return gm_raise(GM_NOT_AN_ARRAY, what, Py_TYPE(object));
+    if (gm_dlpack_import(state, object, &operand->tensor) < 0)
+        return -1;
+    operand->array = operand->tensor.array;
+    operand->descr = NULL;
+    operand->object = object;
+    operand->readonly = operand->tensor.readonly;
+    return 0;
+}
+
+void gm_operand_release(gm_operand *operand)
+{
+    if (!operand->descr)
+        gm_dlpack_release(&operand->tensor);
+}
+
+int gm_operand_empty(gm_state *state, const gm_operand *like, int ndim, const int64_t *shape, gm_operand *result)
+{
+    if (gm_bytes_of(ndim, shape, like->array.itemsize) < 0)
+        return -1;
+    if (!like->descr) {
+        if (gm_dlpack_empty(state, &like->tensor, ndim, shape, like->tensor.dtype, &result->tensor) < 0)
+            return -1;
+        result->array = result->tensor.array;
+        result->descr = NULL;
+        return 0;
+    }
+    Py_INCREF((PyObject *)like->descr);
+    PyObject *array = PyArray_NewFromDescr(&PyArray_Type, like->descr, ndim, (npy_intp *)shape, NULL, NULL, 0, NULL);
+    if (!array)
+        return -1;
+    view_of(result, (PyArrayObject *)array);
+    return 0;
+}
+
+PyObject *gm_operand_finish(gm_state *state, const gm_operand *like, gm_operand *result)
+{
+    return result->descr ? result->object : gm_dlpack_finish(state, &like->tensor, &result->tensor);
+}
+
+void gm_operand_discard(gm_operand *result)
+{
+    if (result->descr)
+        Py_DECREF(result->object);
+    else
+        gm_dlpack_discard(&result->tensor);
+}
+
+PyObject *gm_operand_dtype(const gm_operand *operand)
+{
+    return operand->descr ? PyObject_Str((PyObject *)operand->descr) : gm_dlpack_dtype_name(operand->tensor.dtype);
+}
+
+/* The DLPack type of a NumPy one; bits == 0 where there is none. */
+static DLDataType dlpack_type_of(const PyArray_Descr *descr)
+{
+    static const struct {
+        char kind;
+        uint8_t code;
+    } codes[] = {{'b', kDLBool}, {'i', kDLInt}, {'u', kDLUInt}, {'f', kDLFloat}, {'c', kDLComplex}};
+    DLDataType type = {0, 0, 1};
+
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (descr->kind == codes[i].kind && PyArray_ISNBO(descr->byteorder)) {
+            type.code = codes[i].code;
+            type.bits = (uint8_t)(PyDataType_ELSIZE(descr) * 8);
+        }
+    return type;
+}
+
+static int same_dtype(const gm_operand *a, const gm_operand *b)
+{
+    if (a->descr && b->descr)
+        return a->descr == b->descr || PyArray_EquivTypes(a->descr, b->descr);
+    DLDataType left = a->descr ? dlpack_type_of(a->descr) : a->tensor.dtype;
+    DLDataType right = b->descr ? dlpack_type_of(b->descr) : b->tensor.dtype;
+    return left.bits != 0 && left.code == right.code && left.bits == right.bits;
+}
+
+static int same_shape(const gm_array *array, int ndim, const int64_t *shape)
+{
+    return array->ndim == ndim && memcmp(array->shape, shape, (size_t)ndim * sizeof *shape) == 0;
+}
+
+/* Takes both references, either of which may have failed. */
+static int raise_pair(gm_status status, PyObject *given, PyObject *wanted)
+{
+    if (given && wanted)
+        gm_raise(status, given, wanted);
+    Py_XDECREF(given);
+    Py_XDECREF(wanted);
+    return -1;
+}
+
+static int check_out(const gm_operand *out, const gm_operand *like, int ndim, const int64_t *shape)
+{
+    int overlaps;
+
+    if (!same_shape(&out->array, ndim, shape))
+        return raise_pair(GM_OUT_SHAPE, gm_shape_tuple(out->array.ndim, out->array.shape),
+                          gm_shape_tuple(ndim, shape));
+    if (!same_dtype(out, like))
+        return raise_pair(GM_OUT_DTYPE, gm_operand_dtype(out), gm_operand_dtype(like));
+    if (out->readonly)
+        return gm_raise(GM_OUT_READ_ONLY);
+    if (gm_overlaps_itself(&out->array, &overlaps) != GM_OK)
+        return gm_raise(GM_NO_MEMORY, "the check of out for overlap");
+    return overlaps ? gm_raise(GM_OUT_OVERLAPS_ITSELF) : 0;
+}
+
+int gm_operand_out(gm_state *state, PyObject *object, const gm_operand *like, int ndim, const int64_t *shape,
+                   gm_operand *out)
+{
+    if (gm_operand_from(state, object, "out", out) < 0)
+        return -1;
+    if (check_out(out, like, ndim, shape) == 0)
+        return 0;
+    gm_operand_release(out);
+    return -1;
+}
