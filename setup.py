@@ -51,14 +51,15 @@ class Build(build_ext):
         if not (Path(sysconfig.get_path("include")) / "Python.h").exists():
             raise SystemExit("gpumem: Python.h not found: install Python's headers (Debian: apt install python3-dev)")
         compile_one = self.compiler.compile
-        newest = max(os.stat(path).st_mtime for path in [*ext.depends, __file__])
+        newest = max(Path(path).stat().st_mtime for path in [*ext.depends, __file__])
 
         def compile_all(sources: list[str], output_dir: str, **options: Any) -> list[str]:
             objects = self.compiler.object_filenames(sources, output_dir=output_dir)
 
-            def one(source: str, made: str) -> None:
-                if not os.path.exists(made) or os.stat(made).st_mtime <= max(newest, os.stat(source).st_mtime):
-                    Path(made).parent.mkdir(parents=True, exist_ok=True)
+            def one(source: str, name: str) -> None:
+                made = Path(name)
+                if not made.exists() or made.stat().st_mtime <= max(newest, Path(source).stat().st_mtime):
+                    made.parent.mkdir(parents=True, exist_ok=True)
                     compile_one([source], output_dir=output_dir, **options)
 
             with ThreadPoolExecutor(self.parallel or len(os.sched_getaffinity(0))) as pool:

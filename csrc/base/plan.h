@@ -18,13 +18,13 @@ typedef enum gm_family {
 
 typedef struct gm_plan {
     gm_family family;
-    int64_t itemsize;              /* of the arrays, in bytes */
-    int64_t item;                  /* bytes that move as one: itemsize, widened by an axis contiguous on both sides */
-    int64_t items;                 /* how many of them: the product of the lengths */
-    int64_t src_start, dst_start;  /* bytes from the arrays' data to the first item in the order of the axes */
-    int src_axis, dst_axis;        /* the axes whose src, or dst, step is one item; -1 where there is none */
+    int64_t itemsize;             /* of the arrays, in bytes */
+    int64_t item;                 /* bytes that move as one: itemsize, widened by an axis contiguous on both sides */
+    int64_t items;                /* how many of them: the product of the lengths */
+    int64_t src_start, dst_start; /* bytes from the arrays' data to the first item in the order of the axes */
+    int src_axis, dst_axis;       /* the axes whose src, or dst, step is one item; -1 where there is none */
     int naxes;
-    gm_axis axis[GM_MAX_NDIM];     /* outermost first, by descending dst step */
+    gm_axis axis[GM_MAX_NDIM]; /* outermost first, by descending dst step */
 } gm_plan;
 
 /* Plans dst[i, j, ...] = src[i, j, ...] for two views of one shape; strides in bytes.

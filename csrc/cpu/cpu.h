@@ -10,7 +10,8 @@
 typedef struct gm_cpu {
     const struct gm_isa *isa;
     _Atomic int threads;
-    int64_t l1_bytes, l2_bytes, l3_bytes; /* data caches: of a core, of a core, the last level as this process sees it */
+    int64_t l1_bytes, l2_bytes,
+        l3_bytes; /* data caches: of a core, of a core, the last level as this process sees it */
 } gm_cpu;
 
 /* Fills in `cpu`: `isa` by name, or the best one that runs here when NULL or empty; `threads` or, when it is not

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Compiles every C file with warnings as errors, and runs the native checks of every CPU stage.
+# usage: PYTHON=python tools/check_c.sh [COMPILER...]     (default: gcc clang aarch64-linux-gnu-gcc)
+# PYTHON has numpy and apache-tvm-ffi, whose headers the bindings include. A cross compiler for aarch64 is given the
+# headers of this machine's Python, and its program runs under qemu.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${PYTHON:-python3}
+[ $# -gt 0 ] || set -- gcc clang aarch64-linux-gnu-gcc
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+readarray -t include < <("$python" - <<'PY'
+import importlib.util, os, sysconfig
+import numpy
+tvm = importlib.util.find_spec("tvm_ffi").submodule_search_locations[0]
+print(sysconfig.get_path("include"), numpy.get_include(), os.path.join(tvm, "include"), sep="\n")
+PY
+)
+defines=(-D_GNU_SOURCE -DPy_LIMITED_API=0x030B0000 -DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION
+    -DNPY_TARGET_VERSION=NPY_1_25_API_VERSION)
+flags=(-std=c11 -O2 -fPIC -fvisibility=hidden -Wall -Wextra -Wshadow -Werror)
+
+# Debian's Python.h includes <ARCH/python3.x/pyconfig.h>; for 64-bit Linux this machine's says the same.
+version=$(basename "${include[0]}")
+mkdir -p "$work/foreign/aarch64-linux-gnu/$version"
+for config in "/usr/include/$(uname -m)-linux-gnu/$version/pyconfig.h" "${include[0]}/pyconfig.h"; do
+    [ ! -e "$config" ] || { ln -s "$config" "$work/foreign/aarch64-linux-gnu/$version/pyconfig.h"; break; }
+done
+
+for cc in "$@"; do
+    run=()
+    paths=("${include[@]/#/-isystem}")
+    case $cc in
+    aarch64-*) run=(qemu-aarch64-static -L /usr/aarch64-linux-gnu) paths+=("-isystem$work/foreign") ;;
+    esac
+    objects=$work/$(basename "$cc")
+    mkdir "$objects"
+    printf '%s\n' csrc/*/*.c tests/native/*.c |
+        xargs -P "$(nproc)" -I{} sh -c 'out=$1/$(echo "$2" | tr / _).o; shift; file=$1; shift; exec "$@" -c "$file" -o "$out"' \
+            sh "$objects" {} "$cc" "${flags[@]}" "${defines[@]}" "${paths[@]}"
+    "$cc" -shared -o "$objects/_core.so" "$objects"/csrc_*.o -pthread
+    "$cc" -o "$objects/check_stages" "$objects"/csrc_base_*.o "$objects"/csrc_cpu_*.o \
+        "$objects/tests_native_check_stages.c.o" -pthread
+    echo "$cc: $(ls "$objects"/*.o | wc -l) files compiled without a warning, _core linked"
+    "${run[@]}" "$objects/check_stages" $([ ${#run[@]} -gt 0 ] && echo 40 || echo 100)
+done

