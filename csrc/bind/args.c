@@ -31,7 +31,7 @@ int gm_parse(const gm_parameters *p, PyObject *const *args, Py_ssize_t nargs, Py
             if (place_keyword(p, PyTuple_GetItem(kwnames, k), args[nargs + k], values) < 0)
                 return -1;
     }
-    for (int i = 0; i < p->positional_only; i++)
+    for (int i = 0; i < p->required; i++)
         if (!values[i])
             return gm_raise(GM_MISSING_ARGUMENT, p->function, p->names[i]);
     return 0;

@@ -6,8 +6,9 @@ enum { GM_MAX_PARAMETERS = 10 };
 
 typedef struct gm_parameters {
     const char *function;
-    int positional_only, positional; /* the first names: how many have no keyword, how many need none */
-    const char *names[GM_MAX_PARAMETERS + 1]; /* ended by NULL; the positional-only ones are required */
+    int positional_only, required, positional; /* of the first names: without keyword, not to be left out, without need
+                                                  of a keyword */
+    const char *names[GM_MAX_PARAMETERS + 1];  /* ended by NULL */
 } gm_parameters;
 
 /* Sorts the arguments of a METH_FASTCALL | METH_KEYWORDS function into values[], NULL where one is absent. */

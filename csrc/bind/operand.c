@@ -102,6 +102,26 @@ void gm_operand_release(gm_operand *operand)
         gm_dlpack_release(&operand->tensor);
 }
 
+static PyObject *new_array(PyArray_Descr *descr, int ndim, const int64_t *shape)
+{
+    Py_INCREF((PyObject *)descr);
+    return PyArray_NewFromDescr(&PyArray_Type, descr, ndim, (npy_intp *)shape, NULL, NULL, 0, NULL);
+}
+
+/* Items of size 0 (V0, S0, U0): NumPy takes such a type for one whose size is to be found, except for a prototype. */
+static PyObject *new_array_of_nothing(PyArray_Descr *descr, int ndim, const int64_t *shape)
+{
+    static char nowhere;
+    npy_intp strides[GM_MAX_NDIM] = {0};
+    PyObject *prototype = PyArray_New(&PyArray_Type, ndim, (npy_intp *)shape, NPY_BYTE, strides, &nowhere, 0, 0, NULL);
+    if (!prototype)
+        return NULL;
+    Py_INCREF((PyObject *)descr);
+    PyObject *array = PyArray_NewLikeArray((PyArrayObject *)prototype, NPY_CORDER, descr, 0);
+    Py_DECREF(prototype);
+    return array;
+}
+
 int gm_operand_empty(gm_state *state, const gm_operand *like, int ndim, const int64_t *shape, gm_operand *result)
 {
     if (gm_bytes_of(ndim, shape, like->array.itemsize) < 0)
@@ -113,8 +133,8 @@ int gm_operand_empty(gm_state *state, const gm_operand *like, int ndim, const in
         result->descr = NULL;
         return 0;
     }
-    Py_INCREF((PyObject *)like->descr);
-    PyObject *array = PyArray_NewFromDescr(&PyArray_Type, like->descr, ndim, (npy_intp *)shape, NULL, NULL, 0, NULL);
+    PyObject *array = like->array.itemsize > 0 ? new_array(like->descr, ndim, shape)
+                                               : new_array_of_nothing(like->descr, ndim, shape);
     if (!array)
         return -1;
     view_of(result, (PyArrayObject *)array);

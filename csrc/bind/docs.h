@@ -1,0 +1,15 @@
+/* The docstrings of the public functions, each headed by its text signature. */
+#pragma once
+
+#define gm_doc_gm_py_transpose                                                                                         \
+    "transpose($module, x, /, axes=None, *, out=None, device=None, stage=None, stream=None)\n--\n\n"                   \
+    "Reorders the axes of x into a dense array of its own.\n"
+#define gm_doc_gm_py_permute_dims                                                                                      \
+    "permute_dims($module, x, /, axes, *, out=None, device=None, stage=None, stream=None)\n--\n\n"                     \
+    "Reorders the axes of x into a dense array of its own.\n"
+#define gm_doc_gm_py_matrix_transpose                                                                                  \
+    "matrix_transpose($module, x, /, *, out=None, device=None, stage=None, stream=None)\n--\n\n"                       \
+    "Swaps the last two axes of x.\n"
+#define gm_doc_gm_py_copy                                                                                              \
+    "copy($module, x, /, *, out=None, device=None, stage=None, stream=None)\n--\n\n"                                   \
+    "A dense C-order copy of any view.\n"

@@ -1,0 +1,145 @@
+/* All movement is one thing: the result is the input with its axes in another order, dense or in the caller's out. */
+#include "movement.h"
+#include "args.h"
+#include "operand.h"
+#include "raise.h"
+#include "transfer.h"
+
+/* Where each axis of the result comes from. 0, or -1 with an exception. */
+typedef int gm_order(PyObject *axes, int ndim, int *from);
+
+static int as_asked(PyObject *axes, int ndim, int *from)
+{
+    return gm_axes_from(axes, ndim, from);
+}
+
+static int reversed_or_as_asked(PyObject *axes, int ndim, int *from)
+{
+    if (axes && axes != Py_None)
+        return gm_axes_from(axes, ndim, from);
+    for (int i = 0; i < ndim; i++)
+        from[i] = ndim - 1 - i;
+    return 0;
+}
+
+static int as_it_is(PyObject *axes, int ndim, int *from)
+{
+    (void)axes;
+    for (int i = 0; i < ndim; i++)
+        from[i] = i;
+    return 0;
+}
+
+static int last_two_swapped(PyObject *axes, int ndim, int *from)
+{
+    if (ndim < 2)
+        return gm_raise(GM_TOO_FEW_AXES, ndim);
+    as_it_is(axes, ndim, from);
+    from[ndim - 2] = ndim - 1;
+    from[ndim - 1] = ndim - 2;
+    return 0;
+}
+
+typedef struct gm_movement {
+    gm_parameters parameters;
+    const char *lesson;
+    gm_order *order;
+    int has_axes;
+} gm_movement;
+
+#define OPTIONS "out", "device", "stage", "stream"
+
+static const gm_movement transpose = {
+    {"transpose", 1, 1, 2, {"x", "axes", OPTIONS}}, "transpose", reversed_or_as_asked, 1};
+static const gm_movement permute_dims = {
+    {"permute_dims", 1, 2, 2, {"x", "axes", OPTIONS}}, "transpose", as_asked, 1};
+static const gm_movement matrix_transpose = {
+    {"matrix_transpose", 1, 1, 1, {"x", OPTIONS}}, "transpose", last_two_swapped, 0};
+static const gm_movement copy = {{"copy", 1, 1, 1, {"x", OPTIONS}}, "copy", as_it_is, 0};
+
+/* The same items, axes in another order. */
+static int permuted(const gm_movement *movement, PyObject *axes, const gm_array *source, gm_array *view)
+{
+    int from[GM_MAX_NDIM];
+
+    if (movement->order(axes, source->ndim, from) < 0)
+        return -1;
+    view->data = source->data;
+    view->itemsize = source->itemsize;
+    view->ndim = source->ndim;
+    for (int i = 0; i < source->ndim; i++) {
+        view->shape[i] = source->shape[from[i]];
+        view->strides[i] = source->strides[from[i]];
+    }
+    return 0;
+}
+
+static PyObject *into_new(gm_state *state, const gm_transfer *transfer, const gm_operand *source, const gm_array *view)
+{
+    gm_operand result;
+
+    if (gm_operand_empty(state, source, view->ndim, view->shape, &result) < 0)
+        return NULL;
+    if (gm_transfer_apart(state, transfer, &result.array, view) < 0) {
+        gm_operand_discard(&result);
+        return NULL;
+    }
+    return gm_operand_finish(state, source, &result);
+}
+
+static PyObject *into_out(gm_state *state, const gm_transfer *transfer, PyObject *object, const gm_operand *source,
+                          const gm_array *view)
+{
+    gm_operand out;
+
+    if (gm_operand_out(state, object, source, view->ndim, view->shape, &out) < 0)
+        return NULL;
+    int rc = gm_transfer_any(state, transfer, &out.array, view);
+    gm_operand_release(&out);
+    return rc < 0 ? NULL : Py_NewRef(object);
+}
+
+static PyObject *move(PyObject *module, const gm_movement *movement, PyObject *const *args, Py_ssize_t nargs,
+                      PyObject *kwnames)
+{
+    gm_state *state = gm_state_of(module);
+    PyObject *values[GM_MAX_PARAMETERS];
+    gm_operand source;
+    gm_array view;
+    gm_transfer transfer;
+    PyObject *result = NULL;
+
+    if (gm_parse(&movement->parameters, args, nargs, kwnames, values) < 0)
+        return NULL;
+    PyObject *const *option = values + 1 + movement->has_axes;
+    PyObject *out = option[0];
+    if (gm_check_place(option[1], option[3]) < 0 || gm_transfer_from(option[2], movement->lesson, &transfer) < 0)
+        return NULL;
+    if (gm_operand_from(state, values[0], "x", &source) < 0)
+        return NULL;
+    if (permuted(movement, movement->has_axes ? values[1] : NULL, &source.array, &view) == 0)
+        result = out && out != Py_None ? into_out(state, &transfer, out, &source, &view)
+                                       : into_new(state, &transfer, &source, &view);
+    gm_operand_release(&source);
+    return result;
+}
+
+PyObject *gm_py_transpose(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    return move(module, &transpose, args, nargs, kwnames);
+}
+
+PyObject *gm_py_permute_dims(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    return move(module, &permute_dims, args, nargs, kwnames);
+}
+
+PyObject *gm_py_matrix_transpose(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    return move(module, &matrix_transpose, args, nargs, kwnames);
+}
+
+PyObject *gm_py_copy(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    return move(module, &copy, args, nargs, kwnames);
+}
