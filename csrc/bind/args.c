@@ -120,8 +120,9 @@ int gm_stage_from(PyObject *stage, const char *lesson)
 {
     int found = -1;
     for (int id = 0; id < GM_STAGE_COUNT; id++)
-        if (in_lesson(id, lesson) && (is_absent(stage) || (PyUnicode_Check(stage) && PyUnicode_CompareWithASCIIString(
-                                                               stage, gm_stage_get((gm_stage_id)id)->name) == 0)))
+        if (in_lesson(id, lesson) &&
+            (is_absent(stage) || (PyUnicode_Check(stage) &&
+                                  PyUnicode_CompareWithASCIIString(stage, gm_stage_get((gm_stage_id)id)->name) == 0)))
             found = id;
     return found >= 0 ? found : raise_unknown_stage(stage ? stage : Py_None, lesson);
 }

@@ -13,3 +13,9 @@
 #define gm_doc_gm_py_copy                                                                                              \
     "copy($module, x, /, *, out=None, device=None, stage=None, stream=None)\n--\n\n"                                   \
     "A dense C-order copy of any view.\n"
+#define gm_doc_gm_py_set_num_threads                                                                                   \
+    "set_num_threads($module, n, /)\n--\n\n"                                                                           \
+    "Sets how many threads work on one call.\n"
+#define gm_doc_gm_py_get_num_threads                                                                                   \
+    "get_num_threads($module, /)\n--\n\n"                                                                              \
+    "How many threads work on one call.\n"

@@ -2,14 +2,16 @@
 #define GM_IMPORTS_NUMPY
 #include "state.h"
 #include "docs.h"
+#include "inspect.h"
 #include "movement.h"
+#include "settings.h"
 
 static int execute(PyObject *module)
 {
     gm_state *state = gm_state_of(module);
     if (PyArray_ImportNumPyAPI() < 0)
         return -1;
-    return gm_cpu_init(&state->cpu, NULL, 0) ? 0 : -1;
+    return gm_settings_init(state);
 }
 
 static int traverse(PyObject *module, visitproc visit, void *arg)
@@ -26,25 +28,36 @@ static int clear(PyObject *module)
     return 0;
 }
 
+#define FASTCALL(function) (PyCFunction)(void (*)(void)) function
 #define METHOD(name, function)                                                                                         \
-    {name, (PyCFunction)(void (*)(void))function, METH_FASTCALL | METH_KEYWORDS, gm_doc_##function}
+    {                                                                                                                  \
+        name, FASTCALL(function), METH_FASTCALL | METH_KEYWORDS, gm_doc_##function                                     \
+    }
 
 static PyMethodDef methods[] = {
     METHOD("transpose", gm_py_transpose),
     METHOD("matrix_transpose", gm_py_matrix_transpose),
     METHOD("permute_dims", gm_py_permute_dims),
     METHOD("copy", gm_py_copy),
+    {"set_num_threads", gm_py_set_num_threads, METH_O, gm_doc_gm_py_set_num_threads},
+    {"get_num_threads", gm_py_get_num_threads, METH_NOARGS, gm_doc_gm_py_get_num_threads},
+    {"_isa", gm_py_isa, METH_NOARGS, "_isa($module, /)\n--\n\nThe name of the ISA variant in use."},
+    {"_isas", gm_py_isas, METH_NOARGS, "_isas($module, /)\n--\n\nRows (name, description, runs here), best first."},
+    {"_caches", gm_py_caches, METH_NOARGS, "_caches($module, /)\n--\n\nBytes of the data caches by level."},
+    {"_stages", gm_py_stages, METH_NOARGS,
+     "_stages($module, /)\n--\n\nRows (lesson, name, device, kernel, idea, bytes)."},
+    {"_plan", FASTCALL(gm_py_plan), METH_FASTCALL,
+     "_plan($module, itemsize, shape, src_strides, dst_strides, /)\n--\n\nThe fields of gm_plan, axes as rows (len, "
+     "src, dst)."},
+    {"_fail_allocation", gm_py_fail_allocation, METH_O,
+     "_fail_allocation($module, count, /)\n--\n\nFails this thread's allocation after `count` more; -1 ends it."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, execute}, {0, NULL}};
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
-                                        .m_name = "gpumem._core",
-                                        .m_size = sizeof(gm_state),
-                                        .m_methods = methods,
-                                        .m_slots = slots,
-                                        .m_traverse = traverse,
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "gpumem._core", .m_size = sizeof(gm_state),
+                                        .m_methods = methods,  .m_slots = slots,         .m_traverse = traverse,
                                         .m_clear = clear};
 
 PyMODINIT_FUNC PyInit__core(void);

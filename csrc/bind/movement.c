@@ -51,8 +51,7 @@ typedef struct gm_movement {
 
 static const gm_movement transpose = {
     {"transpose", 1, 1, 2, {"x", "axes", OPTIONS}}, "transpose", reversed_or_as_asked, 1};
-static const gm_movement permute_dims = {
-    {"permute_dims", 1, 2, 2, {"x", "axes", OPTIONS}}, "transpose", as_asked, 1};
+static const gm_movement permute_dims = {{"permute_dims", 1, 2, 2, {"x", "axes", OPTIONS}}, "transpose", as_asked, 1};
 static const gm_movement matrix_transpose = {
     {"matrix_transpose", 1, 1, 1, {"x", OPTIONS}}, "transpose", last_two_swapped, 0};
 static const gm_movement copy = {{"copy", 1, 1, 1, {"x", OPTIONS}}, "copy", as_it_is, 0};

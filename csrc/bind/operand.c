@@ -133,8 +133,8 @@ int gm_operand_empty(gm_state *state, const gm_operand *like, int ndim, const in
         result->descr = NULL;
         return 0;
     }
-    PyObject *array = like->array.itemsize > 0 ? new_array(like->descr, ndim, shape)
-                                               : new_array_of_nothing(like->descr, ndim, shape);
+    PyObject *array =
+        like->array.itemsize > 0 ? new_array(like->descr, ndim, shape) : new_array_of_nothing(like->descr, ndim, shape);
     if (!array)
         return -1;
     view_of(result, (PyArrayObject *)array);
@@ -205,8 +205,7 @@ static int check_out(const gm_operand *out, const gm_operand *like, int ndim, co
     int overlaps;
 
     if (!same_shape(&out->array, ndim, shape))
-        return raise_pair(GM_OUT_SHAPE, gm_shape_tuple(out->array.ndim, out->array.shape),
-                          gm_shape_tuple(ndim, shape));
+        return raise_pair(GM_OUT_SHAPE, gm_shape_tuple(out->array.ndim, out->array.shape), gm_shape_tuple(ndim, shape));
     if (!same_dtype(out, like))
         return raise_pair(GM_OUT_DTYPE, gm_operand_dtype(out), gm_operand_dtype(like));
     if (out->readonly)

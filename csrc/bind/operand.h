@@ -4,9 +4,9 @@
 #include "state.h"
 
 typedef struct gm_operand {
-    gm_array array;          /* first ndim entries of shape and strides are set */
-    PyArray_Descr *descr;    /* NumPy's type, borrowed from `object`; NULL for a DLPack tensor */
-    PyObject *object;        /* the argument (borrowed), or a result that is still ours */
+    gm_array array;       /* first ndim entries of shape and strides are set */
+    PyArray_Descr *descr; /* NumPy's type, borrowed from `object`; NULL for a DLPack tensor */
+    PyObject *object;     /* the argument (borrowed), or a result that is still ours */
     int readonly;
     gm_dlpack_tensor tensor; /* set where descr is NULL */
 } gm_operand;
