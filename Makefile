@@ -1,0 +1,27 @@
+# make demo and make test set up .venv from nothing and keep it for the next time.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := setup.py pyproject.toml $(wildcard csrc/*/*.c csrc/*/*.h csrc/*/*.def)
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet
+
+.PHONY: demo test readme
+
+demo: $(VENV)/.demo ## the main job on a real photograph, and the transpose ladder of this machine
+	@$(BIN)/gpumem demo
+
+test: $(VENV)/.test ## the whole test suite
+	@$(BIN)/python -m pytest
+
+readme: $(VENV)/.demo ## writes the generated tables of README.md anew
+	@$(BIN)/python tools/readme.py
+
+# One stamp for each set of extras. An editable installation, so that only changed C files are compiled again.
+$(VENV)/.demo $(VENV)/.test: $(VENV)/.%: $(SOURCES) | $(VENV)
+	@echo "building gpumem and installing what '$*' needs into $(VENV) ..."
+	@$(PIP) --editable '.[$*]'
+	@touch $@
+
+$(VENV):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpumem needs Python 3.11 or newer: make PYTHON=...")'
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "install venv first (Debian: apt install python3-venv)"; exit 1; }

@@ -1,0 +1,22 @@
+"""What the Python face raises: errors of the caller, and wrong results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class UsageError(ValueError):
+    """An argument that cannot be meant. One line that says what was given and what there is."""
+
+
+class WrongResultError(RuntimeError):
+    """A kernel's output differs from the reference: a defect in gpumem, or in the machine's memory."""
+
+
+def unknown(kind: str, given: object, known: Iterable[str]) -> UsageError:
+    """The error for a name that is not in a list of names."""
+    names = list(known)
+    close = get_close_matches(str(given), names, 1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    return UsageError(f"no {kind} {given!r}: there are {', '.join(names)}{hint}")
