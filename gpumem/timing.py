@@ -54,8 +54,9 @@ def interleave(
         timer.timeit(1)
     samples: dict[str, list[float]] = {name: [] for name in timers}
     spent = dict.fromkeys(timers, 0.0)
+    names = list(timers)
     for turn in range(rounds):
-        for name in list(timers) if turn % 2 == 0 else reversed(timers):
+        for name in names if turn % 2 == 0 else names[::-1]:
             if turn >= min(FEWEST, rounds) and spent[name] > seconds_each:
                 continue
             if step:
