@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := setup.py pyproject.toml $(wildcard csrc/*/*.c csrc/*/*.h csrc/*/*.def)
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet
 
-.PHONY: demo test readme
+.PHONY: demo test readme lint cross sanitize wheel clean
 
 demo: $(VENV)/.demo ## the main job on a real photograph, and the transpose ladder of this machine
 	@$(BIN)/gpumem demo
@@ -16,8 +16,26 @@ test: $(VENV)/.test ## the whole test suite
 readme: $(VENV)/.demo ## writes the generated tables of README.md anew
 	@$(BIN)/python tools/readme.py
 
+lint: $(VENV)/.dev ## ruff, mypy, clang-format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	clang-format-14 --dry-run -Werror csrc/*/*.[ch] tests/native/*.c
+
+cross: $(VENV)/.dev ## every C file with -Werror under gcc, clang and for aarch64, and the native checks
+	PYTHON=$(BIN)/python tools/check_c.sh
+
+sanitize: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	PYTHON=$(PYTHON) tools/sanitize.sh --hypothesis-profile=quick
+
+wheel: $(VENV)/.dev ## sdist, wheel and manylinux wheel in wheelhouse/
+	PYTHON=$(BIN)/python tools/wheel.sh
+
+clean:
+	rm -rf build wheelhouse *.egg-info gpumem/_core.*.so $(VENV)
+
 # One stamp for each set of extras. An editable installation, so that only changed C files are compiled again.
-$(VENV)/.demo $(VENV)/.test: $(VENV)/.%: $(SOURCES) | $(VENV)
+$(VENV)/.demo $(VENV)/.test $(VENV)/.dev: $(VENV)/.%: $(SOURCES) | $(VENV)
 	@echo "building gpumem and installing what '$*' needs into $(VENV) ..."
 	@$(PIP) --editable '.[$*]'
 	@touch $@
