@@ -1,27 +1,60 @@
-/* DLPack: tensors of other libraries in, results of their kind out. */
+/* DLPack: tensors of other libraries in, results of their kind out.
+ *
+ *   dlpack_type.c      which types and tensors are taken, and what they are as a gm_array
+ *   dlpack_import.c    a Python object -> gm_dlpack_tensor, by exchange table or capsule
+ *   dlpack_result.c    memory for a result, and the result as an object of the caller's library
+ *   dlpack_block.c     our own memory, which outlives the interpreter where it must
+ *   dlpack_array.c     gpumem.Array, the Python object over such a block
+ *
+ * What the specification leaves to the consumer is decided so: a legacy capsule carries no read-only flag and is taken
+ * to be read-only, as NumPy does; a copy that the producer made is no place for a result, as its owner would not see
+ * it; pinned host memory is host memory; an array is imported without a stream, so that its producer waits for the
+ * work that is under way. */
 #pragma once
 #include "python.h"
-#include "state.h"
+#include "../base/array.h"
+#include "../base/dtype.h"
 #include <dlpack/dlpack.h>
 
+typedef struct gm_state gm_state;
+typedef struct gm_block gm_block;
+
 typedef struct gm_dlpack_tensor {
-    gm_array array; /* byte strides */
+    gm_array array; /* byte strides; those of axes shorter than 2 are made up */
     DLDataType dtype;
-    int readonly;
+    int readonly; /* must not be written */
+    /* Who owns the memory: one of these. */
+    DLManagedTensorVersioned *versioned;
+    DLManagedTensor *legacy;
+    gm_block *block;
+    /* Where it comes from. */
+    PyObject *object;             /* the argument (borrowed), or NULL in a result */
+    const DLPackExchangeAPI *api; /* what the type of `object` offers, or NULL */
 } gm_dlpack_tensor;
 
 /* Whether the type of `object` speaks DLPack. */
 int gm_dlpack_speaks(PyObject *object);
 /* 0, or -1 with an exception. On success the caller releases it: exactly one deleter call. */
 int gm_dlpack_import(gm_state *state, PyObject *object, gm_dlpack_tensor *tensor);
+/* Keeps the exception that is set, if any. */
 void gm_dlpack_release(gm_dlpack_tensor *tensor);
 
 /* Memory for a result of the library of `like`, dense in C order; finished or discarded by the caller. */
 int gm_dlpack_empty(gm_state *state, const gm_dlpack_tensor *like, int ndim, const int64_t *shape, DLDataType dtype,
                     gm_dlpack_tensor *result);
-/* A new reference, or NULL with an exception; `result` is gone either way. */
+/* The result as an array of the library of `like`, without a copy: made by the exchange table of its type, by
+ * from_dlpack of its array namespace, or of the package that its class comes from; where there is none of them, a
+ * gpumem.Array. A new reference, or NULL with an exception; `result` is gone either way. */
 PyObject *gm_dlpack_finish(gm_state *state, const gm_dlpack_tensor *like, gm_dlpack_tensor *result);
 void gm_dlpack_discard(gm_dlpack_tensor *result);
 
+/* The type as one that gpumem computes with, GM_DTYPE_COUNT where it is none; and back. */
+gm_dtype gm_dlpack_to_dtype(DLDataType type);
+DLDataType gm_dlpack_from_dtype(gm_dtype dtype);
+
 /* "float32", "bfloat16", ...: for error texts. A new reference. */
 PyObject *gm_dlpack_dtype_name(DLDataType dtype);
+
+/* Adds gpumem.Array and makes the names that every import looks up. */
+int gm_dlpack_init(gm_state *state, PyObject *module);
+void gm_dlpack_clear(gm_state *state);

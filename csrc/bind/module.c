@@ -1,5 +1,6 @@
 /* gpumem._core: the module itself. */
 #define GM_IMPORTS_NUMPY
+#include "dlpack.h"
 #include "state.h"
 #include "docs.h"
 #include "inspect.h"
@@ -9,7 +10,7 @@
 static int execute(PyObject *module)
 {
     gm_state *state = gm_state_of(module);
-    if (PyArray_ImportNumPyAPI() < 0)
+    if (PyArray_ImportNumPyAPI() < 0 || gm_dlpack_init(state, module) < 0)
         return -1;
     return gm_settings_init(state);
 }
@@ -25,6 +26,7 @@ static int clear(PyObject *module)
 {
     gm_state *state = gm_state_of(module);
     Py_CLEAR(state->array_type);
+    gm_dlpack_clear(state);
     return 0;
 }
 

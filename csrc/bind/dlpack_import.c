@@ -1,0 +1,264 @@
+#include "dlpack_type.h"
+#include "dlpack_array.h"
+#include "raise.h"
+#include "state.h"
+#include <limits.h>
+#include <string.h>
+
+/* What an array may be that its memory alone does not tell. Exchange tables hand the memory out as it lies (PyTorch's
+ * looks at none of these, its __dlpack__ not at is_neg), and the result would be silently wrong. */
+static int refuse_lazy(const gm_state *state, PyObject *object)
+{
+    const struct {
+        PyObject *name;
+        int is_method;
+        const char *what, *remedy;
+    } marks[] = {
+        {state->names.requires_grad, 0, "the result would not take part in the gradient", "detach()"},
+        {state->names.is_conj, 1, "its memory holds the conjugate of its values", "resolve_conj()"},
+        {state->names.is_neg, 1, "its memory holds the negative of its values", "resolve_neg()"},
+    };
+
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        PyObject *mark = PyObject_GetAttr(object, marks[i].name);
+        if (mark && marks[i].is_method) {
+            PyObject *method = mark;
+            mark = PyObject_CallNoArgs(method);
+            Py_DECREF(method);
+        }
+        if (!mark) {
+            if (!PyErr_ExceptionMatches(PyExc_Exception))
+                return -1;
+            PyErr_Clear();
+            continue;
+        }
+        Py_DECREF(mark);
+        if (mark == Py_True)
+            return gm_raise(GM_DLPACK_LAZY, marks[i].name, marks[i].what, marks[i].remedy);
+    }
+    return 0;
+}
+
+/* The table is looked up each time: a cache would have to know when a type dies or changes, and the lookup is one hit
+ * in the type's own attribute cache. 0, or -1 with an exception; *api stays NULL where the type offers none. */
+static int find_table(const gm_state *state, PyTypeObject *type, const DLPackExchangeAPI **api)
+{
+    static const char name[] = "dlpack_exchange_api";
+    enum { LONGEST_CHAIN = 64 }; /* a chain in a circle must not hold us for ever */
+
+    *api = NULL;
+    PyObject *capsule = PyObject_GetAttr((PyObject *)type, state->names.exchange_api);
+    if (!capsule) {
+        if (!PyErr_ExceptionMatches(PyExc_AttributeError))
+            return -1;
+        PyErr_Clear();
+        return 0;
+    }
+    /* Drafts of the protocol had an integer here: no capsule, no table. */
+    const DLPackExchangeAPIHeader *header = NULL;
+    if (PyCapsule_IsValid(capsule, name))
+        header = PyCapsule_GetPointer(capsule, name);
+    for (int i = 0; header && i < LONGEST_CHAIN; i++, header = header->prev_api)
+        if (header->version.major == DLPACK_MAJOR_VERSION) {
+            *api = (const DLPackExchangeAPI *)header;
+            break;
+        }
+    Py_DECREF(capsule);
+    return 0;
+}
+
+static int read_versioned(const DLManagedTensorVersioned *managed, gm_dlpack_tensor *tensor)
+{
+    if (managed->version.major != DLPACK_MAJOR_VERSION)
+        return gm_raise(GM_DLPACK_VERSION, managed->version.major, managed->version.minor, DLPACK_MAJOR_VERSION);
+    if (gm_dlpack_view(&managed->dl_tensor, &tensor->array) < 0)
+        return -1;
+    tensor->dtype = managed->dl_tensor.dtype;
+    tensor->readonly = (managed->flags & (DLPACK_FLAG_BITMASK_READ_ONLY | DLPACK_FLAG_BITMASK_IS_COPIED)) != 0;
+    return 0;
+}
+
+int gm_dlpack_adopt(DLManagedTensorVersioned *managed, gm_dlpack_tensor *tensor)
+{
+    tensor->versioned = managed;
+    if (read_versioned(managed, tensor) == 0)
+        return 0;
+    gm_dlpack_release(tensor);
+    return -1;
+}
+
+/* A capsule stays as it is until its tensor is known to be one that we take: its own destructor frees a refused one.
+ * But a tensor of another major version is for the consumer to delete, says the specification. */
+static int take_versioned(PyObject *capsule, gm_dlpack_tensor *tensor)
+{
+    static const char name[] = "dltensor_versioned", used[] = "used_dltensor_versioned";
+    DLManagedTensorVersioned *managed = PyCapsule_GetPointer(capsule, name);
+
+    if (!managed)
+        return -1;
+    if (managed->version.major != DLPACK_MAJOR_VERSION)
+        return PyCapsule_SetName(capsule, used) < 0 ? -1 : gm_dlpack_adopt(managed, tensor);
+    if (read_versioned(managed, tensor) < 0 || PyCapsule_SetName(capsule, used) < 0)
+        return -1;
+    tensor->versioned = managed;
+    return 0;
+}
+
+static int take_legacy(PyObject *capsule, gm_dlpack_tensor *tensor)
+{
+    static const char name[] = "dltensor", used[] = "used_dltensor";
+    DLManagedTensor *managed = PyCapsule_GetPointer(capsule, name);
+
+    if (!managed || gm_dlpack_view(&managed->dl_tensor, &tensor->array) < 0 || PyCapsule_SetName(capsule, used) < 0)
+        return -1;
+    tensor->legacy = managed;
+    tensor->dtype = managed->dl_tensor.dtype;
+    tensor->readonly = 1;
+    return 0;
+}
+
+static int take_capsule(PyObject *capsule, gm_dlpack_tensor *tensor)
+{
+    const char *name = PyCapsule_CheckExact(capsule) ? PyCapsule_GetName(capsule) : NULL;
+
+    if (name && strcmp(name, "dltensor_versioned") == 0)
+        return take_versioned(capsule, tensor);
+    if (name && strcmp(name, "dltensor") == 0)
+        return take_legacy(capsule, tensor);
+    if (name && strncmp(name, "used_dltensor", strlen("used_dltensor")) == 0)
+        return gm_raise(GM_DLPACK_CONSUMED);
+    return gm_raise(GM_DLPACK_NO_CAPSULE, capsule);
+}
+
+/* Asked before anything is exported: a producer on another device might have to wait for its work, or to copy. */
+static int ask_device(const gm_state *state, PyObject *object)
+{
+    PyObject *method = PyObject_GetAttr(object, state->names.device);
+    if (!method) {
+        if (!PyErr_ExceptionMatches(PyExc_AttributeError))
+            return -1;
+        PyErr_Clear();
+        return 0; /* the tensor will tell */
+    }
+    PyObject *device = PyObject_CallNoArgs(method);
+    Py_DECREF(method);
+    if (!device)
+        return -1;
+    int rc = -1;
+    if (!PyTuple_Check(device) || PyTuple_Size(device) != 2) {
+        gm_raise(GM_DLPACK_PAIR, "__dlpack_device__", device);
+    } else {
+        long type = PyLong_AsLong(PyTuple_GetItem(device, 0));
+        if (type != -1 || !PyErr_Occurred())
+            rc = gm_dlpack_check_device(type < INT_MIN || type > INT_MAX ? -1 : (int)type);
+    }
+    Py_DECREF(device);
+    return rc;
+}
+
+/* Producers from before DLPack 1.0 do not know max_version and say so by a TypeError. */
+static PyObject *ask_capsule(const gm_state *state, PyObject *object)
+{
+    PyObject *capsule = NULL, *none = NULL, *keywords = NULL;
+    PyObject *method = PyObject_GetAttr(object, state->names.dlpack);
+
+    if (!method || !(none = PyTuple_New(0)) || !(keywords = PyDict_New()))
+        goto done;
+    PyObject *version = Py_BuildValue("(ii)", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
+    int rc = version ? PyDict_SetItem(keywords, state->names.max_version, version) : -1;
+    Py_XDECREF(version);
+    if (rc < 0)
+        goto done;
+    capsule = PyObject_Call(method, none, keywords);
+    if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear();
+        capsule = PyObject_CallNoArgs(method);
+    }
+done:
+    Py_XDECREF(keywords);
+    Py_XDECREF(none);
+    Py_XDECREF(method);
+    return capsule;
+}
+
+static int import_capsule(const gm_state *state, PyObject *object, gm_dlpack_tensor *tensor)
+{
+    if (ask_device(state, object) < 0)
+        return -1;
+    PyObject *capsule = ask_capsule(state, object);
+    if (!capsule)
+        return -1;
+    int rc = take_capsule(capsule, tensor);
+    /* The destructor of a refused capsule may run Python code: not with our exception set. */
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    Py_DECREF(capsule);
+    PyErr_Restore(type, value, traceback);
+    return rc;
+}
+
+/* A gpumem.Array needs no capsule. */
+static int import_ours(const gm_state *state, PyObject *object, gm_dlpack_tensor *tensor)
+{
+    gm_block *block = gm_array_block(state, object);
+    if (!block || gm_dlpack_view(&block->tensor, &tensor->array) < 0)
+        return 0;
+    gm_block_retain(block);
+    tensor->block = block;
+    tensor->dtype = block->tensor.dtype;
+    tensor->readonly = 0;
+    return 1;
+}
+
+int gm_dlpack_speaks(PyObject *object)
+{
+    PyObject *type = (PyObject *)Py_TYPE(object);
+    return PyObject_HasAttrString(type, "__dlpack__") || PyObject_HasAttrString(type, "__dlpack_c_exchange_api__");
+}
+
+int gm_dlpack_import(gm_state *state, PyObject *object, gm_dlpack_tensor *tensor)
+{
+    DLManagedTensorVersioned *managed = NULL;
+
+    tensor->versioned = NULL;
+    tensor->legacy = NULL;
+    tensor->block = NULL;
+    tensor->object = object;
+    tensor->api = NULL;
+    if (import_ours(state, object, tensor))
+        return 0;
+    if (find_table(state, Py_TYPE(object), &tensor->api) < 0 || refuse_lazy(state, object) < 0)
+        return -1;
+    if (!tensor->api || !tensor->api->managed_tensor_from_py_object_no_sync)
+        return import_capsule(state, object, tensor);
+    if (tensor->api->managed_tensor_from_py_object_no_sync(object, &managed) == 0 && managed)
+        return gm_dlpack_adopt(managed, tensor);
+    if (!PyErr_Occurred())
+        gm_raise(GM_DLPACK_NOTHING, "managed_tensor_from_py_object_no_sync");
+    /* Tables tend to fail with a trace of C++ where __dlpack__ says what is wrong. */
+    if (!PyErr_ExceptionMatches(PyExc_Exception) || !PyObject_HasAttr((PyObject *)Py_TYPE(object), state->names.dlpack))
+        return -1;
+    PyErr_Clear();
+    return import_capsule(state, object, tensor);
+}
+
+void gm_dlpack_release(gm_dlpack_tensor *tensor)
+{
+    DLManagedTensorVersioned *versioned = tensor->versioned;
+    DLManagedTensor *legacy = tensor->legacy;
+    gm_block *block = tensor->block;
+    PyObject *type, *value, *traceback;
+
+    tensor->versioned = NULL;
+    tensor->legacy = NULL;
+    tensor->block = NULL;
+    /* A deleter may run Python code, which must find no exception set. */
+    PyErr_Fetch(&type, &value, &traceback);
+    if (versioned && versioned->deleter)
+        versioned->deleter(versioned);
+    if (legacy && legacy->deleter)
+        legacy->deleter(legacy);
+    if (block)
+        gm_block_release(block);
+    PyErr_Restore(type, value, traceback);
+}
