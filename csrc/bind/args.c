@@ -37,40 +37,60 @@ int gm_parse(const gm_parameters *p, PyObject *const *args, Py_ssize_t nargs, Py
     return 0;
 }
 
+/* One axis of `ndim`, counted from the end where it is negative, which `seen` has not yet; -1 with an exception. */
+static int axis_from(PyObject *object, int ndim, unsigned char *seen)
+{
+    /* Clipped, not an overflow: any number so large is out of range. */
+    Py_ssize_t given = PyNumber_AsSsize_t(object, NULL);
+    if (given == -1 && PyErr_Occurred())
+        return -1;
+    if (given < -ndim || given >= ndim)
+        return gm_raise(GM_AXIS_RANGE, given, ndim);
+    int axis = (int)(given < 0 ? given + ndim : given);
+    return seen[axis]++ ? gm_raise(GM_AXIS_REPEATED, axis) : axis;
+}
+
+static PyObject *axes_tuple(PyObject *object)
+{
+    if (PyIndex_Check(object) || !PySequence_Check(object) || PyUnicode_Check(object)) {
+        gm_raise(GM_AXES_TYPE, Py_TYPE(object));
+        return NULL;
+    }
+    return PySequence_Tuple(object);
+}
+
 int gm_axes_from(PyObject *object, int ndim, int *axes)
 {
     unsigned char seen[GM_MAX_NDIM] = {0};
-    int rc = -1;
 
-    if (PyIndex_Check(object) || !PySequence_Check(object) || PyUnicode_Check(object))
-        return gm_raise(GM_AXES_TYPE, Py_TYPE(object));
-    PyObject *tuple = PySequence_Tuple(object);
+    PyObject *tuple = axes_tuple(object);
     if (!tuple)
         return -1;
     Py_ssize_t count = PyTuple_Size(tuple);
-    if (count != ndim) {
-        gm_raise(GM_AXES_COUNT, count, count == 1 ? "axis" : "axes", ndim);
-        goto done;
-    }
-    for (int i = 0; i < ndim; i++) {
-        /* Clipped, not an overflow: any number so large is out of range. */
-        Py_ssize_t axis = PyNumber_AsSsize_t(PyTuple_GetItem(tuple, i), NULL);
-        if (axis == -1 && PyErr_Occurred())
-            goto done;
-        if (axis < -ndim || axis >= ndim) {
-            gm_raise(GM_AXIS_RANGE, axis, ndim);
-            goto done;
-        }
-        axes[i] = (int)(axis < 0 ? axis + ndim : axis);
-        if (seen[axes[i]]++) {
-            gm_raise(GM_AXIS_REPEATED, axes[i]);
-            goto done;
-        }
-    }
-    rc = 0;
-done:
+    int rc = count == ndim ? 0 : gm_raise(GM_AXES_COUNT, count, count == 1 ? "axis" : "axes", ndim);
+    for (int i = 0; i < ndim && rc >= 0; i++)
+        rc = axes[i] = axis_from(PyTuple_GetItem(tuple, i), ndim, seen);
     Py_DECREF(tuple);
-    return rc;
+    return rc < 0 ? -1 : 0;
+}
+
+int gm_axis_set_from(PyObject *object, int ndim, unsigned char *chosen)
+{
+    memset(chosen, is_absent(object), (size_t)ndim);
+    if (is_absent(object))
+        return 0;
+    if (PyIndex_Check(object))
+        return axis_from(object, ndim, chosen) < 0 ? -1 : 0;
+
+    PyObject *tuple = axes_tuple(object);
+    if (!tuple)
+        return -1;
+    int rc = 0;
+    Py_ssize_t count = PyTuple_Size(tuple);
+    for (Py_ssize_t i = 0; i < count && rc >= 0; i++)
+        rc = axis_from(PyTuple_GetItem(tuple, i), ndim, chosen);
+    Py_DECREF(tuple);
+    return rc < 0 ? -1 : 0;
 }
 
 /* Libraries have device objects of their own: they are known by what they print. */

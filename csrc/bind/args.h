@@ -18,6 +18,9 @@ int gm_parse(const gm_parameters *parameters, PyObject *const *args, Py_ssize_t 
 /* A sequence of ndim integers, negative ones counted from the end, each axis once. */
 int gm_axes_from(PyObject *object, int ndim, int *axes);
 
+/* None (every axis), an integer or a sequence of them: sets chosen[axis] to 1, and to 0 for the other axes. */
+int gm_axis_set_from(PyObject *object, int ndim, unsigned char *chosen);
+
 /* The keywords that every operation has; a value may be NULL or None. */
 int gm_check_place(PyObject *device, PyObject *stream);
 

@@ -19,3 +19,7 @@
 #define gm_doc_gm_py_get_num_threads                                                                                   \
     "get_num_threads($module, /)\n--\n\n"                                                                              \
     "How many threads work on one call.\n"
+#define gm_doc_gm_py_sum                                                                                               \
+    "sum($module, x, /, *, axis=None, dtype=None, keepdims=False, out=None, device=None, stage=None, "                 \
+    "stream=None)\n--\n\n"                                                                                             \
+    "Sums x along one, several or all axes.\n"

@@ -5,6 +5,7 @@
 #include "docs.h"
 #include "inspect.h"
 #include "movement.h"
+#include "reduction.h"
 #include "settings.h"
 
 static int execute(PyObject *module)
@@ -41,6 +42,7 @@ static PyMethodDef methods[] = {
     METHOD("matrix_transpose", gm_py_matrix_transpose),
     METHOD("permute_dims", gm_py_permute_dims),
     METHOD("copy", gm_py_copy),
+    METHOD("sum", gm_py_sum),
     {"set_num_threads", gm_py_set_num_threads, METH_O, gm_doc_gm_py_set_num_threads},
     {"get_num_threads", gm_py_get_num_threads, METH_NOARGS, gm_doc_gm_py_get_num_threads},
     {"_isa", gm_py_isa, METH_NOARGS, "_isa($module, /)\n--\n\nThe name of the ISA variant in use."},

@@ -19,49 +19,54 @@ int gm_transfer_from(PyObject *stage, const char *lesson, gm_transfer *transfer)
     return 0;
 }
 
+PyThreadState *gm_release_for(int64_t bytes)
+{
+    return bytes < WORTH_RELEASING ? NULL : PyEval_SaveThread();
+}
+
+void gm_take_back(PyThreadState *saved)
+{
+    if (saved)
+        PyEval_RestoreThread(saved);
+}
+
 int gm_transfer_apart(gm_state *state, const gm_transfer *transfer, const gm_array *dst, const gm_array *src)
 {
     gm_plan plan;
-    gm_status status;
 
     gm_plan_make(&plan, dst->itemsize, dst->ndim, dst->shape, src->strides, dst->strides);
     if (plan.family == GM_EMPTY)
         return 0;
-    if (plan.items * plan.item < WORTH_RELEASING) {
-        status = transfer->stage(&state->cpu, &plan, dst->data, src->data);
-    } else {
-        PyThreadState *saved = PyEval_SaveThread();
-        status = transfer->stage(&state->cpu, &plan, dst->data, src->data);
-        PyEval_RestoreThread(saved);
-    }
+    PyThreadState *saved = gm_release_for(plan.items * plan.item);
+    gm_status status = transfer->stage(&state->cpu, &plan, dst->data, src->data);
+    gm_take_back(saved);
     return status == GM_OK ? 0 : gm_raise(status, "the scratch of a transposition");
 }
 
-static int64_t item_count(const gm_array *array)
+int gm_dense_like(const gm_array *like, gm_array *dense)
 {
-    int64_t count = 1;
-    for (int i = 0; i < array->ndim; i++)
-        count *= array->shape[i];
-    return count;
+    int64_t bytes = gm_bytes_of(like->ndim, like->shape, like->itemsize), step = like->itemsize;
+    if (bytes < 0)
+        return -1;
+    dense->data = gm_alloc((size_t)bytes);
+    if (!dense->data)
+        return gm_raise(GM_NO_MEMORY, "a temporary array, which out needs as it shares memory with x");
+    dense->itemsize = like->itemsize;
+    dense->ndim = like->ndim;
+    for (int i = like->ndim - 1; i >= 0; i--) {
+        dense->shape[i] = like->shape[i];
+        dense->strides[i] = step;
+        step *= like->shape[i];
+    }
+    return 0;
 }
 
 static int through_a_copy(gm_state *state, const gm_transfer *transfer, const gm_array *dst, const gm_array *src)
 {
     gm_array dense;
-    int64_t step = src->itemsize;
 
-    if (gm_bytes_of(src->ndim, src->shape, src->itemsize) < 0)
+    if (gm_dense_like(src, &dense) < 0)
         return -1;
-    dense.data = gm_alloc((size_t)(item_count(src) * src->itemsize));
-    if (!dense.data)
-        return gm_raise(GM_NO_MEMORY, "a copy of x, which shares memory with out");
-    dense.itemsize = src->itemsize;
-    dense.ndim = src->ndim;
-    for (int i = src->ndim - 1; i >= 0; i--) {
-        dense.shape[i] = src->shape[i];
-        dense.strides[i] = step;
-        step *= src->shape[i];
-    }
     int rc = gm_transfer_apart(state, transfer, &dense, src);
     if (rc == 0)
         rc = gm_transfer_apart(state, transfer, dst, &dense);

@@ -14,3 +14,10 @@ int gm_transfer_from(PyObject *stage, const char *lesson, gm_transfer *transfer)
 int gm_transfer_apart(gm_state *state, const gm_transfer *transfer, const gm_array *dst, const gm_array *src);
 /* As if src had been copied first, whatever they share. */
 int gm_transfer_any(gm_state *state, const gm_transfer *transfer, const gm_array *dst, const gm_array *src);
+
+/* A dense C-order array of that shape and item size in memory of gm_alloc's. 0, or -1 with an exception. */
+int gm_dense_like(const gm_array *like, gm_array *dense);
+
+/* The GIL is released, and taken back, round work on that many bytes, if it is worth it. */
+PyThreadState *gm_release_for(int64_t bytes);
+void gm_take_back(PyThreadState *saved);

@@ -1,0 +1,221 @@
+/* sum: which axes, of which type, into what; the stages of the lesson `reduce` do the work. */
+#include "reduction.h"
+#include "args.h"
+#include "dtypes.h"
+#include "operand.h"
+#include "raise.h"
+#include "transfer.h"
+#include "../base/memory.h"
+#include "../base/overlap.h"
+#include <string.h>
+
+static const gm_parameters parameters = {
+    "sum", 1, 1, 1, {"x", "axis", "dtype", "keepdims", "out", "device", "stage", "stream"}};
+
+enum { X, AXIS, DTYPE, KEEPDIMS, OUT, DEVICE, STAGE, STREAM };
+
+typedef struct gm_reduction {
+    gm_sum_fn *stage;
+    gm_dtype from, to;
+    unsigned char summed[GM_MAX_NDIM]; /* by axis of x */
+    int keepdims;
+    int ndim; /* of the result */
+    int64_t shape[GM_MAX_NDIM];
+} gm_reduction;
+
+static int choose_shape(gm_reduction *r, PyObject *axis, PyObject *keepdims, const gm_array *x)
+{
+    memset(r->summed, 0, (size_t)x->ndim);
+    r->keepdims = keepdims ? PyObject_IsTrue(keepdims) : 0;
+    if (r->keepdims < 0 || gm_axis_set_from(axis, x->ndim, r->summed) < 0)
+        return -1;
+    r->ndim = 0;
+    for (int i = 0; i < x->ndim; i++)
+        if (!r->summed[i])
+            r->shape[r->ndim++] = x->shape[i];
+        else if (r->keepdims)
+            r->shape[r->ndim++] = 1;
+    return 0;
+}
+
+/* The array API's: sums of integers are as wide as any, sums of inexact numbers are of their own type. */
+static gm_dtype usual_result(gm_dtype from)
+{
+    char kind = gm_dtype_get(from)->kind;
+    return kind == 'b' || kind == 'i' ? GM_int64 : kind == 'u' ? GM_uint64 : from;
+}
+
+/* bool, integers, reals, complex: a sum may go up, and stay where it is unless that is bool. */
+static int rank(gm_dtype dtype)
+{
+    static const char order[] = "biufc";
+    return (int)(strchr(order, gm_dtype_get(dtype)->kind) - order) - (gm_dtype_get(dtype)->kind == 'u');
+}
+
+static int raise_type(gm_status status, const gm_operand *x, PyObject *dtype)
+{
+    PyObject *given = gm_operand_dtype(x), *names = dtype ? Py_NewRef(dtype) : gm_dtype_names();
+    if (given && names)
+        gm_raise(status, given, names);
+    Py_XDECREF(given);
+    Py_XDECREF(names);
+    return -1;
+}
+
+/* NumPy's type of the result, a new reference; NULL with an exception. */
+static PyArray_Descr *numpy_result(PyObject *dtype, gm_dtype from, PyArray_Descr *given)
+{
+    PyArray_Descr *descr = NULL;
+
+    if (dtype)
+        PyArray_DescrConverter(dtype, &descr);
+    else if (usual_result(from) == from)
+        descr = (PyArray_Descr *)Py_NewRef((PyObject *)given);
+    else
+        descr = gm_dtype_as_numpy(usual_result(from));
+    return descr ? gm_dtype_native(descr) : NULL;
+}
+
+/* The types that are added and stored: into r, and into `like`, what the result is like (a new reference in like->descr
+ * where x is NumPy's). */
+static int choose_types(gm_reduction *r, PyObject *dtype, const gm_operand *x, gm_operand *like)
+{
+    int from = gm_dtype_of(x), to;
+
+    if (dtype == Py_None)
+        dtype = NULL;
+    if (from < 0)
+        return raise_type(GM_SUM_TYPE, x, NULL);
+    r->from = (gm_dtype)from;
+
+    like->descr = NULL;
+    if (x->descr) {
+        if (!(like->descr = numpy_result(dtype, r->from, x->descr)))
+            return -1;
+        to = gm_dtype_of_numpy(like->descr);
+    } else {
+        to = dtype ? gm_dtype_by_name(dtype) : (int)usual_result(r->from);
+        like->tensor = x->tensor;
+    }
+    if (to < 0 || to == GM_bool || rank((gm_dtype)to) < rank(r->from)) {
+        Py_CLEAR(like->descr);
+        return raise_type(GM_SUM_RESULT, x, dtype);
+    }
+    r->to = (gm_dtype)to;
+    like->array.itemsize = gm_dtype_get(r->to)->bits / 8;
+    if (!x->descr)
+        like->tensor.dtype = gm_dtype_as_dlpack(r->to);
+    return 0;
+}
+
+/* Strides over the result by axis of x, 0 along the summed ones. */
+static void strides_by_axis(const gm_reduction *r, const gm_array *x, const gm_array *result, int64_t *strides)
+{
+    int axis = 0;
+    for (int i = 0; i < x->ndim; i++) {
+        strides[i] = r->summed[i] ? 0 : result->strides[axis];
+        axis += !r->summed[i] || r->keepdims;
+    }
+}
+
+/* A sum of nothing is 0, whatever the stage. */
+static int fill_with_zeros(gm_state *state, const gm_array *result)
+{
+    static const char zero[16];
+    gm_transfer fastest;
+    gm_array zeros = *result;
+
+    zeros.data = (char *)zero;
+    memset(zeros.strides, 0, sizeof zeros.strides);
+    return gm_transfer_from(NULL, "copy", &fastest) < 0 ? -1 : gm_transfer_apart(state, &fastest, result, &zeros);
+}
+
+static int add_up(gm_state *state, const gm_reduction *r, const gm_array *x, const gm_array *result)
+{
+    int64_t strides[GM_MAX_NDIM];
+    gm_plan plan;
+
+    strides_by_axis(r, x, result, strides);
+    gm_plan_make(&plan, x->itemsize, x->ndim, x->shape, x->strides, strides);
+    if (plan.family == GM_EMPTY)
+        return fill_with_zeros(state, result);
+
+    PyThreadState *saved = gm_release_for(plan.items * plan.item);
+    gm_status status = r->stage(&state->cpu, &plan, result->data, r->to, x->data, r->from);
+    gm_take_back(saved);
+    return status == GM_OK ? 0 : gm_raise(status, "the partial sums");
+}
+
+/* out shares memory with x: the sums are made elsewhere first. */
+static int add_up_aside(gm_state *state, const gm_reduction *r, const gm_array *x, const gm_array *out)
+{
+    gm_transfer fastest;
+    gm_array aside;
+
+    if (gm_transfer_from(NULL, "copy", &fastest) < 0 || gm_dense_like(out, &aside) < 0)
+        return -1;
+    int rc = add_up(state, r, x, &aside);
+    if (rc == 0)
+        rc = gm_transfer_apart(state, &fastest, out, &aside);
+    gm_free(aside.data);
+    return rc;
+}
+
+static PyObject *sum_into(gm_state *state, const gm_reduction *r, PyObject *object, const gm_operand *x,
+                          const gm_operand *like)
+{
+    gm_operand out;
+
+    if (object && object != Py_None) {
+        if (gm_operand_out(state, object, like, r->ndim, r->shape, &out) < 0)
+            return NULL;
+        int rc = gm_may_share(&out.array, &x->array) ? add_up_aside(state, r, &x->array, &out.array)
+                                                     : add_up(state, r, &x->array, &out.array);
+        gm_operand_release(&out);
+        return rc < 0 ? NULL : Py_NewRef(object);
+    }
+    if (gm_operand_empty(state, like, r->ndim, r->shape, &out) < 0)
+        return NULL;
+    if (add_up(state, r, &x->array, &out.array) < 0) {
+        gm_operand_discard(&out);
+        return NULL;
+    }
+    return gm_operand_finish(state, like, &out);
+}
+
+/* The kernels read native byte order only: `*converted` is a copy in it, or NULL where x is in it already. */
+static int to_native(gm_state *state, gm_operand *x, PyObject **converted)
+{
+    *converted = NULL;
+    if (!x->descr || PyArray_ISNBO(x->descr->byteorder))
+        return 0;
+    PyArray_Descr *native = PyArray_DescrNewByteorder(x->descr, NPY_NATIVE);
+    if (!native || !(*converted = PyArray_FromArray((PyArrayObject *)x->object, native, 0)))
+        return -1;
+    return gm_operand_from(state, *converted, "x", x);
+}
+
+PyObject *gm_py_sum(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    gm_state *state = gm_state_of(module);
+    PyObject *value[GM_MAX_PARAMETERS], *native, *result = NULL;
+    gm_operand x, like;
+    gm_reduction r;
+
+    if (gm_parse(&parameters, args, nargs, kwnames, value) < 0 || gm_check_place(value[DEVICE], value[STREAM]) < 0)
+        return NULL;
+    int id = gm_stage_from(value[STAGE], "reduce");
+    if (id < 0 || gm_operand_from(state, value[X], "x", &x) < 0)
+        return NULL;
+    r.stage = gm_cpu_sum_stage((gm_stage_id)id);
+
+    if (choose_shape(&r, value[AXIS], value[KEEPDIMS], &x.array) == 0 &&
+        choose_types(&r, value[DTYPE], &x, &like) == 0) {
+        if (to_native(state, &x, &native) == 0)
+            result = sum_into(state, &r, value[OUT], &x, &like);
+        Py_XDECREF(native);
+        Py_XDECREF((PyObject *)like.descr);
+    }
+    gm_operand_release(&x);
+    return result;
+}
