@@ -50,10 +50,11 @@ static int axis_from(PyObject *object, int ndim, unsigned char *seen)
     return seen[axis]++ ? gm_raise(GM_AXIS_REPEATED, axis) : axis;
 }
 
-static PyObject *axes_tuple(PyObject *object)
+/* A new reference; `otherwise` is raised for what is no sequence of numbers. */
+static PyObject *axes_tuple(PyObject *object, gm_status otherwise)
 {
     if (PyIndex_Check(object) || !PySequence_Check(object) || PyUnicode_Check(object)) {
-        gm_raise(GM_AXES_TYPE, Py_TYPE(object));
+        gm_raise(otherwise, Py_TYPE(object));
         return NULL;
     }
     return PySequence_Tuple(object);
@@ -63,7 +64,7 @@ int gm_axes_from(PyObject *object, int ndim, int *axes)
 {
     unsigned char seen[GM_MAX_NDIM] = {0};
 
-    PyObject *tuple = axes_tuple(object);
+    PyObject *tuple = axes_tuple(object, GM_AXES_TYPE);
     if (!tuple)
         return -1;
     Py_ssize_t count = PyTuple_Size(tuple);
@@ -82,7 +83,7 @@ int gm_axis_set_from(PyObject *object, int ndim, unsigned char *chosen)
     if (PyIndex_Check(object))
         return axis_from(object, ndim, chosen) < 0 ? -1 : 0;
 
-    PyObject *tuple = axes_tuple(object);
+    PyObject *tuple = axes_tuple(object, GM_AXIS_TYPE);
     if (!tuple)
         return -1;
     int rc = 0;

@@ -1,12 +1,6 @@
 #include "dtypes.h"
 #include <string.h>
 
-static const DLDataType dlpack_types[GM_DTYPE_COUNT] = {
-#define GM_DTYPE(name, code, bits, kind) {kDL##code, bits, 1},
-#include "../base/dtype.def"
-#undef GM_DTYPE
-};
-
 /* ml_dtypes and others give NumPy a bfloat16 of their own, which only its name tells. */
 static int is_bfloat16(PyArray_Descr *descr)
 {
@@ -35,10 +29,8 @@ int gm_dtype_of(const gm_operand *operand)
 {
     if (operand->descr)
         return gm_dtype_of_numpy(operand->descr);
-    for (int i = 0; i < GM_DTYPE_COUNT; i++)
-        if (memcmp(&dlpack_types[i], &operand->tensor.dtype, sizeof(DLDataType)) == 0)
-            return i;
-    return -1;
+    gm_dtype dtype = gm_dlpack_to_dtype(operand->tensor.dtype);
+    return dtype == GM_DTYPE_COUNT ? -1 : (int)dtype;
 }
 
 PyArray_Descr *gm_dtype_as_numpy(gm_dtype dtype)
@@ -58,11 +50,6 @@ PyArray_Descr *gm_dtype_native(PyArray_Descr *descr)
     PyArray_Descr *native = PyArray_DescrNewByteorder(descr, NPY_NATIVE);
     Py_DECREF((PyObject *)descr);
     return native;
-}
-
-DLDataType gm_dtype_as_dlpack(gm_dtype dtype)
-{
-    return dlpack_types[dtype];
 }
 
 int gm_dtype_by_name(PyObject *object)

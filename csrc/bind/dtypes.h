@@ -1,4 +1,4 @@
-/* Between the types that gpumem computes with (base/dtype.def) and those of NumPy and DLPack. */
+/* Between the types that gpumem computes with (base/dtype.def) and those of its callers. */
 #pragma once
 #include "operand.h"
 #include "../base/dtype.h"
@@ -11,7 +11,6 @@ int gm_dtype_of_numpy(PyArray_Descr *descr);
 PyArray_Descr *gm_dtype_as_numpy(gm_dtype dtype);
 /* The same in native byte order: takes the reference, returns a new one or NULL with an exception. */
 PyArray_Descr *gm_dtype_native(PyArray_Descr *descr);
-DLDataType gm_dtype_as_dlpack(gm_dtype dtype);
 
 /* The type whose name `object` is or prints as, a library's prefix aside ("float32", torch.float32); -1 where none is.
  */

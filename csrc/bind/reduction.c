@@ -7,6 +7,7 @@
 #include "transfer.h"
 #include "../base/memory.h"
 #include "../base/overlap.h"
+#include "../cpu/sum.h"
 #include <string.h>
 
 static const gm_parameters parameters = {
@@ -43,13 +44,6 @@ static gm_dtype usual_result(gm_dtype from)
 {
     char kind = gm_dtype_get(from)->kind;
     return kind == 'b' || kind == 'i' ? GM_int64 : kind == 'u' ? GM_uint64 : from;
-}
-
-/* bool, integers, reals, complex: a sum may go up, and stay where it is unless that is bool. */
-static int rank(gm_dtype dtype)
-{
-    static const char order[] = "biufc";
-    return (int)(strchr(order, gm_dtype_get(dtype)->kind) - order) - (gm_dtype_get(dtype)->kind == 'u');
 }
 
 static int raise_type(gm_status status, const gm_operand *x, PyObject *dtype)
@@ -97,14 +91,14 @@ static int choose_types(gm_reduction *r, PyObject *dtype, const gm_operand *x, g
         to = dtype ? gm_dtype_by_name(dtype) : (int)usual_result(r->from);
         like->tensor = x->tensor;
     }
-    if (to < 0 || to == GM_bool || rank((gm_dtype)to) < rank(r->from)) {
+    if (to < 0 || gm_sum_check(r->from, (gm_dtype)to) != GM_OK) {
         Py_CLEAR(like->descr);
-        return raise_type(GM_SUM_RESULT, x, dtype);
+        return raise_type(GM_SUM_DTYPE, x, dtype);
     }
     r->to = (gm_dtype)to;
     like->array.itemsize = gm_dtype_get(r->to)->bits / 8;
     if (!x->descr)
-        like->tensor.dtype = gm_dtype_as_dlpack(r->to);
+        like->tensor.dtype = gm_dlpack_from_dtype(r->to);
     return 0;
 }
 
