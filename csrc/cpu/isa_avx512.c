@@ -4,8 +4,7 @@
 #if defined(__x86_64__)
 #    if defined(__clang__)
 #        pragma clang attribute push(                                                                                  \
-            __attribute__((target(                                                                                     \
-                "avx2,bmi,bmi2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,prefer-vector-width=512"))),     \
+            __attribute__((target("avx2,bmi,bmi2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi"))),           \
             apply_to = function)
 #    else
 #        pragma GCC push_options

@@ -1,9 +1,12 @@
 /* What the kernel bodies use; included before an ISA variant changes the target. */
 #pragma once
 #include "isa.h"
+#include "thin.h"
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #if defined(__x86_64__)
 #    include <immintrin.h>
+#elif defined(__aarch64__)
+#    include <arm_neon.h>
 #endif

@@ -5,4 +5,5 @@
  *   GM_AVX512   1 where AVX-512 F, BW, VL, DQ and VBMI intrinsics may be used
  * System headers and the families' own headers come first, in isa_includes.h: nothing of theirs may be compiled for an
  * instruction set that the machine may lack. */
-#define GM_ISA_FAMILIES NULL, NULL, NULL
+#include "thin_kernels.inc.h"
+#define GM_ISA_FAMILIES NULL, GM_THIN_KERNELS, NULL

@@ -1,0 +1,34 @@
+/* Shuffle programs: a small box of items, permuted by byte shuffles on whole vectors. A program is made once a plan and
+ * then run at many places. Each destination vector is the union of a few terms, each of which picks bytes out of one
+ * or two windows on the source. */
+#pragma once
+#include "../base/plan.h"
+
+enum { GM_SHUFFLE_MAX_TERMS = 512, GM_SHUFFLE_MAX_VECTORS = 128 };
+
+typedef struct gm_shuffle_term {
+    int64_t at[2];        /* where the windows start; the same twice when there is one */
+    uint64_t mask;        /* the bytes of the vector that this term fills */
+    const uint8_t *picks; /* for each byte of the vector: which byte of the windows (the second follows the first);
+                             255 for bytes that are not this term's */
+} gm_shuffle_term;
+
+typedef struct gm_shuffle_vector {
+    int64_t dst;
+    int bytes; /* the window's width, or fewer at the end of a run */
+    int first, terms;
+} gm_shuffle_vector;
+
+typedef struct gm_shuffle {
+    uint64_t readable; /* the bytes of a window that lie inside the box: not all when the box is very small */
+    int64_t src_bytes; /* from the first to the last byte of the source that one run touches */
+    int vectors, terms;
+    gm_shuffle_vector vector[GM_SHUFFLE_MAX_VECTORS];
+    gm_shuffle_term term[GM_SHUFFLE_MAX_TERMS];
+    uint8_t picks[GM_SHUFFLE_MAX_TERMS * 64];
+} gm_shuffle;
+
+/* Makes the program for a box of items, axes as in a plan (outermost first, any source steps; the destination steps of
+ * the innermost axes contiguous, so that runs are found). 0 if it would need too many terms, or more of the source in
+ * one window than the box has while loads cannot be masked (window < 64). */
+int gm_shuffle_make(gm_shuffle *program, int window, int pair, int64_t item, const gm_axis *axis, int naxes);

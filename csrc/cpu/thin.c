@@ -1,0 +1,406 @@
+/* Executes thin plans block by block. The image that a block has in the destination is assembled in a scratch buffer
+ * that stays in cache, and leaves it as whole cache lines past the caches; what is left of a line waits in front of the
+ * scratch row for the next block. Totals that fit into the last cache are written in place instead. */
+#include "thin.h"
+#include "isa.h"
+#include "pool.h"
+#include "strided.h"
+#include "thin_plan.h"
+#include "../base/memory.h"
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LINE = 64,
+    SLICE = 8 << 10,          /* source bytes between two looks at the prefetches: fits into the first-level cache */
+    SHARE = 512 << 10,        /* bytes of work that are worth a trip to the shared counter */
+    MAX_PREFETCH_ROWS = 1024, /* a block of more rows is left to the hardware */
+};
+
+/* Cycles for 64 bytes, measured on Zen 4; only their ratio matters. */
+enum { TERM_COST = 3, VECTOR_COST = 2, TURN_COST = 9 };
+
+typedef struct loop {
+    int64_t count, src, dst;
+} loop;
+
+typedef struct thin_job {
+    const gm_thin_kernels *kernels;
+    gm_thin_plan cut;
+    gm_thin_kind kind;
+    int naxes; /* the axes of a block: the inner ones, and the split at `split_at` */
+    int split_at;
+    gm_axis axis[GM_MAX_NDIM]; /* dst: steps in the image, or in the destination when there is none */
+    int a, b, log_size;        /* turn: the axes that are contiguous in the source and in the destination */
+    uint64_t whole;            /* shuffle: the axes that the program walks by itself */
+    int chunk;                 /* and the one it walks `chunk_len` positions of; -1 for none */
+    int64_t chunk_len;
+    const gm_shuffle *program;
+
+    char *dst;
+    const char *src;
+    int64_t pitch; /* bytes between the rows of an image; 0 when there is no image */
+    int64_t image_bytes;
+    char *scratch;
+    int64_t *dst_at, *src_at; /* where the rows of a block start in the destination and the source */
+    int64_t prefetch_rows, prefetch_bytes;
+    int64_t items_total, grain;
+    _Atomic int64_t next;
+} thin_job;
+
+static void run_loops(const thin_job *job, const loop *loops, int n, char *dst, const char *src, int64_t na, int64_t nb)
+{
+    int64_t index[GM_MAX_NDIM] = {0};
+    const gm_axis *a = &job->axis[job->a], *b = &job->axis[job->b];
+
+    for (;;) {
+        int i = n - 1;
+        if (job->kind == GM_THIN_TURN) {
+            job->kernels->turn[job->log_size](dst, a->dst, src, b->src, na, nb);
+        } else {
+            job->kernels->shuffle(job->program, dst, loops[i].dst, src, loops[i].src, loops[i].count);
+            i--;
+        }
+        for (; i >= 0; i--) {
+            dst += loops[i].dst;
+            src += loops[i].src;
+            if (++index[i] < loops[i].count)
+                break;
+            dst -= loops[i].dst * loops[i].count;
+            src -= loops[i].src * loops[i].count;
+            index[i] = 0;
+        }
+        if (i < 0)
+            return;
+    }
+}
+
+/* Moves `n` positions of the split axis. */
+static void fill(const thin_job *job, char *dst, const char *src, int64_t n)
+{
+    gm_axis axis[GM_MAX_NDIM];
+    loop loops[GM_MAX_NDIM + 1];
+    int count = 0, longest = 0;
+
+    memcpy(axis, job->axis, (size_t)job->naxes * sizeof *axis);
+    axis[job->split_at].len = n;
+    if (job->kind == GM_THIN_ITEMS) {
+        gm_copy_box(dst, src, job->cut.item, axis, job->naxes);
+        return;
+    }
+    for (int k = 0; k < job->naxes; k++) {
+        int walked = job->kind == GM_THIN_TURN ? k == job->a || k == job->b : (int)(job->whole >> k & 1);
+        if (walked)
+            continue;
+        loops[count] = (loop){axis[k].len, axis[k].src, axis[k].dst};
+        if (job->kind == GM_THIN_SHUFFLE && k == job->chunk)
+            loops[count] =
+                (loop){axis[k].len / job->chunk_len, axis[k].src * job->chunk_len, axis[k].dst * job->chunk_len};
+        if (loops[count].count > loops[longest].count)
+            longest = count;
+        count++;
+    }
+    if (job->kind == GM_THIN_TURN) {
+        run_loops(job, loops, count, dst, src, axis[job->a].len, axis[job->b].len);
+        return;
+    }
+    if (count == 0)
+        loops[count++] = (loop){1, 0, 0};
+    loop inner = loops[longest];
+    loops[longest] = loops[count - 1];
+    loops[count - 1] = inner;
+    run_loops(job, loops, count, dst, src, 0, 0);
+    if (job->chunk < 0 || axis[job->chunk].len % job->chunk_len == 0)
+        return;
+
+    /* What the chunks leave over is the last chunk once more, shifted: it overlaps what is already there. */
+    const gm_axis *chunk = &axis[job->chunk];
+    int64_t back = chunk->len - job->chunk_len;
+    int rest = 0;
+    for (int k = 0; k < job->naxes; k++)
+        if (!(job->whole >> k & 1) && k != job->chunk)
+            loops[rest++] = (loop){axis[k].len, axis[k].src, axis[k].dst};
+    if (rest == 0)
+        loops[rest++] = (loop){1, 0, 0};
+    run_loops(job, loops, rest, dst + back * chunk->dst, src + back * chunk->src, 0, 0);
+}
+
+/* Where block number `block` starts in the arrays, and how many positions it has. */
+typedef struct place {
+    int64_t src, dst, n;
+    int first, last; /* of its sequence along the split axis */
+} place;
+
+static place locate(const thin_job *job, int64_t block)
+{
+    const gm_thin_plan *cut = &job->cut;
+    int64_t along = block % cut->blocks, rest = block / cut->blocks;
+    place at = {along * cut->step * cut->split.src, along * cut->step * cut->split.dst, cut->step, along == 0,
+                along == cut->blocks - 1};
+    if (at.last)
+        at.n = cut->split.len - along * cut->step;
+    for (int k = cut->nouter - 1; k >= 0 && rest; k--) {
+        int64_t i = rest % cut->outer[k].len;
+        rest /= cut->outer[k].len;
+        at.src += i * cut->outer[k].src;
+        at.dst += i * cut->outer[k].dst;
+    }
+    return at;
+}
+
+/* Asks for the lines `*done` .. `until` of the block at `src`, counted along its rows. */
+static void prefetch(const thin_job *job, const char *src, int64_t *done, int64_t until)
+{
+    int64_t lines = job->prefetch_bytes / LINE + 1, total = lines * job->prefetch_rows;
+    if (until > total)
+        until = total;
+    int64_t row = *done / lines, line = *done % lines;
+    for (; *done < until; ++*done) {
+        __builtin_prefetch(src + job->src_at[row] + line * LINE, 0, 2);
+        if (++line == lines) {
+            line = 0;
+            row++;
+        }
+    }
+}
+
+/* Sends one row of the image, `n` bytes at `row`, to `dst`, after the `*waiting` bytes that stand in front of it. */
+static void flush_row(const thin_job *job, char *dst, char *row, int64_t n, uint8_t *waiting, int last)
+{
+    char *end = row + n;
+    row -= *waiting;
+    dst -= *waiting;
+    int64_t head = -(uintptr_t)dst % LINE;
+    if (head) {
+        if (head > end - row)
+            head = end - row;
+        memcpy(dst, row, (size_t)head);
+        dst += head;
+        row += head;
+    }
+    int64_t lines = (end - row) / LINE;
+    job->kernels->stream(dst, row, lines);
+    int64_t tail = (end - row) % LINE;
+    *waiting = 0;
+    if (tail && last) {
+        memcpy(dst + lines * LINE, end - tail, (size_t)tail);
+    } else if (tail) {
+        memmove(end - n - tail, end - tail, (size_t)tail);
+        *waiting = (uint8_t)tail;
+    }
+}
+
+static void body(void *ctx, int part)
+{
+    thin_job *job = ctx;
+    const gm_thin_plan *cut = &job->cut;
+    int64_t total = cut->outers * cut->blocks;
+    int64_t slice = SLICE / cut->cell < 64 ? cut->step : SLICE / cut->cell / 64 * 64;
+    char *image = job->pitch ? job->scratch + part * job->image_bytes : NULL;
+    uint8_t *waiting = (uint8_t *)image + cut->dst_rows * job->pitch;
+
+    for (int64_t begin; (begin = atomic_fetch_add(&job->next, job->grain)) < total;) {
+        int64_t end = begin + job->grain < total ? begin + job->grain : total;
+        place at = locate(job, begin);
+        if (image)
+            memset(waiting, 0, (size_t)cut->dst_rows);
+        for (int64_t block = begin; block < end; block++) {
+            place next = block + 1 < end ? locate(job, block + 1) : at;
+            char *out = image ? image + LINE : job->dst + at.dst;
+            int64_t asked = 0;
+            for (int64_t i = 0; i < at.n;) {
+                int64_t n = at.n - i < 2 * slice ? at.n - i : slice;
+                if (job->prefetch_rows && block + 1 < end)
+                    prefetch(job, job->src + next.src, &asked,
+                             asked + n * cut->cell / LINE + job->prefetch_rows * n / at.n + 1);
+                fill(job, out + i * job->axis[job->split_at].dst, job->src + at.src + i * cut->split.src, n);
+                i += n;
+            }
+            if (image)
+                for (int64_t row = 0; row < cut->dst_rows; row++)
+                    flush_row(job, job->dst + at.dst + job->dst_at[row], out + row * job->pitch, at.n * cut->dst_run,
+                              &waiting[row], at.last || block + 1 == end);
+            at = next;
+        }
+    }
+    if (image)
+        job->kernels->fence();
+}
+
+/* The turn kernels take a block if one axis is contiguous on each side and both are long enough for them. */
+static int choose_turn(thin_job *job)
+{
+    int64_t item = job->cut.item;
+    job->a = job->b = -1;
+    for (job->log_size = 0; job->log_size < 4 && INT64_C(1) << job->log_size != item;)
+        job->log_size++;
+    for (int k = 0; k < job->naxes; k++) {
+        if (job->axis[k].src == item)
+            job->a = k;
+        if (job->axis[k].dst == item)
+            job->b = k;
+    }
+    return job->log_size < 4 && job->a >= 0 && job->b >= 0 && job->a != job->b && job->axis[job->a].len * item >= 16 &&
+           job->axis[job->b].len * item >= 16;
+}
+
+/* Blocks at an edge overlap their neighbours: the share of the work that is not done twice. */
+static int64_t turn_cost(const thin_job *job)
+{
+    int64_t group = 16 / job->cut.item, na = job->axis[job->a].len, nb = job->axis[job->b].len;
+    int64_t blocks = ((na + group - 1) / group) * ((nb + group - 1) / group);
+    return TURN_COST * 100 * blocks * group * group / (na * nb);
+}
+
+static int64_t common(int64_t a, int64_t b)
+{
+    return b ? common(b, a % b) : a;
+}
+
+/* Grows the program's box from the destination's innermost axis outwards until it fills whole vectors, or nearly. */
+static int choose_shuffle(thin_job *job, gm_shuffle *program)
+{
+    const gm_thin_kernels *kernels = job->kernels;
+    int64_t bytes = job->cut.item;
+    gm_axis box[GM_MAX_NDIM];
+    int n = 0;
+
+    job->whole = 0;
+    job->chunk = -1;
+    if (!kernels->window)
+        return 0;
+    for (;;) {
+        int k = 0;
+        while (k < job->naxes && (job->axis[k].dst != bytes || job->whole >> k & 1))
+            k++;
+        if (k == job->naxes)
+            break;
+        gm_axis axis = job->axis[k];
+        int64_t period = LINE / common(LINE, bytes), vectors = bytes * period / LINE;
+        if (vectors > 8) /* fewer, not quite full vectors */
+            for (int64_t p = 1; p < period; p++)
+                if (bytes * p * 10 >= (bytes * p + LINE - 1) / LINE * LINE * 9) {
+                    period = p;
+                    break;
+                }
+        if (axis.len >= period) {
+            job->chunk = k;
+            job->chunk_len = axis.len = period;
+        } else {
+            job->whole |= UINT64_C(1) << k;
+        }
+        memmove(box + 1, box, (size_t)n++ * sizeof *box);
+        box[0] = axis;
+        bytes *= axis.len;
+        if (job->chunk >= 0 || bytes * 4 >= (bytes + LINE - 1) / LINE * LINE * 3)
+            break;
+    }
+    return n > 0 && gm_shuffle_make(program, kernels->window, kernels->pair, job->cut.item, box, n);
+}
+
+static int64_t shuffle_cost(const gm_shuffle *program)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < program->vectors; i++)
+        bytes += program->vector[i].bytes;
+    return (program->terms * TERM_COST + program->vectors * VECTOR_COST) * 100 * LINE / bytes;
+}
+
+/* The rows of a block: the offsets of every combination of the inner axes that `outside` chooses. */
+static void list_rows(int64_t *at, const gm_axis *axis, int n, const uint8_t *chosen, int use_dst)
+{
+    int64_t rows = 1;
+    at[0] = 0;
+    for (int k = n - 1; k >= 0; k--) {
+        if (!chosen[k])
+            continue;
+        for (int64_t i = 1; i < axis[k].len; i++)
+            for (int64_t r = 0; r < rows; r++)
+                at[i * rows + r] = at[r] + i * (use_dst ? axis[k].dst : axis[k].src);
+        rows *= axis[k].len;
+    }
+}
+
+gm_status gm_move_thin(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src)
+{
+    thin_job job = {.kernels = cpu->isa->thin, .dst = dst + plan->dst_start, .src = src + plan->src_start};
+    gm_thin_plan *cut = &job.cut;
+    if (plan->items == 0)
+        return GM_OK;
+    if (!gm_thin_cut(cut, plan))
+        return GM_OK;
+
+    int64_t total = plan->items * plan->item;
+    int streams = total > cpu->l3_bytes / 2;
+    int parts = atomic_load(&cpu->threads);
+    if (parts > total / (128 << 10) + 1)
+        parts = (int)(total / (128 << 10) + 1);
+
+    /* The axes of a block, and their steps in its image. */
+    uint8_t dst_row[GM_MAX_NDIM] = {0}, src_row[GM_MAX_NDIM] = {0};
+    int64_t last_block = cut->split.len - (cut->blocks - 1) * cut->step;
+    if (streams)
+        job.pitch = (((last_block * cut->dst_run + LINE - 1) / LINE + 1) | 1) * LINE;
+    int64_t step = job.pitch, src_rows = 1;
+    for (int k = cut->ninner - 1; k >= 0; k--) {
+        gm_axis axis = cut->inner[k];
+        dst_row[k] = axis.dst > cut->split.dst;
+        src_row[k] = llabs(axis.src) > llabs(cut->split.src);
+        src_rows *= src_row[k] ? axis.len : 1;
+        if (dst_row[k] && streams) {
+            axis.dst = step;
+            step *= axis.len;
+        }
+        job.axis[job.naxes++] = axis;
+    }
+    job.split_at = job.naxes;
+    job.axis[job.naxes] = cut->split;
+    job.axis[job.naxes++].len = cut->step;
+
+    /* One allocation: the program, the rows, an image for each thread. */
+    size_t program_bytes = (sizeof(gm_shuffle) + LINE - 1) / LINE * LINE;
+    size_t rows_bytes = ((size_t)(cut->dst_rows + src_rows) * sizeof(int64_t) + LINE - 1) / LINE * LINE;
+    job.image_bytes = streams ? (cut->dst_rows * (job.pitch + 1) + 4095) / 4096 * 4096 + LINE : 0;
+    char *memory = gm_alloc(program_bytes + rows_bytes + (size_t)(parts * job.image_bytes));
+    if (!memory)
+        return GM_NO_MEMORY;
+    gm_shuffle *program = (gm_shuffle *)memory;
+    job.program = program;
+    job.dst_at = (int64_t *)(memory + program_bytes);
+    job.src_at = job.dst_at + cut->dst_rows;
+    job.scratch = memory + program_bytes + rows_bytes;
+    list_rows(job.dst_at, cut->inner, cut->ninner, dst_row, 1);
+    list_rows(job.src_at, cut->inner, cut->ninner, src_row, 0);
+    if (src_rows <= MAX_PREFETCH_ROWS && cut->split.src > 0) {
+        job.prefetch_rows = src_rows;
+        job.prefetch_bytes = cut->step * cut->split.src;
+    }
+
+    int shuffles = choose_shuffle(&job, program), turns = choose_turn(&job);
+    if (shuffles && (!turns || shuffle_cost(program) <= turn_cost(&job)))
+        job.kind = GM_THIN_SHUFFLE;
+    else if (turns)
+        job.kind = GM_THIN_TURN;
+
+    int64_t blocks = cut->outers * cut->blocks, block_bytes = cut->step * cut->cell;
+    job.grain = blocks / (parts * 8);
+    if (job.grain * block_bytes < SHARE)
+        job.grain = SHARE / block_bytes;
+    if (job.grain > (blocks + parts - 1) / parts)
+        job.grain = (blocks + parts - 1) / parts;
+    if (job.grain < 1)
+        job.grain = 1;
+    gm_parallel(parts, body, &job);
+    gm_free(memory);
+    return GM_OK;
+}
+
+int gm_thin_suits(const gm_plan *plan)
+{
+    gm_thin_plan cut;
+    int64_t total = plan->items * plan->item;
+    if (plan->item >= LINE || total < 32 << 10 || plan->dst_axis < 0)
+        return 0;
+    return gm_thin_cut(&cut, plan) && cut.shortest >= 512;
+}

@@ -1,0 +1,28 @@
+/* Thin and strided movement: plans in which one short axis keeps a plain two-dimensional tile from working well, such
+ * as (n, k) <-> (k, n) with a small k, and plans whose source is not contiguous along any axis. */
+#pragma once
+#include "cpu.h"
+#include "shuffle.h"
+
+/* Whether gm_move_thin is the better way to execute a plan of family GM_TILE or GM_GENERAL. */
+int gm_thin_suits(const gm_plan *plan);
+
+/* Executes a plan that suits. */
+gm_move_fn gm_move_thin;
+
+typedef struct gm_thin_kernels {
+    int window; /* bytes that a shuffle draws from one load; 0: no shuffles here */
+    int pair;   /* loads that one term of a shuffle merges: 1 or 2 */
+
+    /* Runs a program `count` times, `dst_step` and `src_step` bytes apart. */
+    void (*shuffle)(const gm_shuffle *program, char *dst, int64_t dst_step, const char *src, int64_t src_step,
+                    int64_t count);
+
+    /* dst[a * dst_pitch + b * size] = src[b * src_pitch + a * size] for a < na, b < nb: items of 1 2 4 8 bytes by the
+     * logarithm of their size; na and nb are at least 16 / size. */
+    void (*turn[4])(char *dst, int64_t dst_pitch, const char *src, int64_t src_pitch, int64_t na, int64_t nb);
+
+    /* Copies whole cache lines past the caches: dst is aligned to a line, src need not be. */
+    void (*stream)(char *dst, const char *src, int64_t lines);
+    void (*fence)(void); /* after the last stream of a thread */
+} gm_thin_kernels;

@@ -1,0 +1,296 @@
+/* The kernels of thin movement, compiled once for each instruction set (isa_kernels.inc.h).
+ * turn: blocks of 16 bytes x G = 16 / size rows, one block in each 16-byte lane of a vector, transposed by log2(G)
+ * rounds of interleaving: each round rotates the bits of an item's (row, column) by one place.
+ * shuffle: every destination vector is assembled from byte permutes of the source (shuffle.h). */
+#if defined(__x86_64__) || defined(__aarch64__)
+
+#    if defined(__clang__)
+#        define THIN_UNROLL _Pragma("unroll")
+#    else
+#        define THIN_UNROLL _Pragma("GCC unroll 16")
+#    endif
+
+#    if GM_AVX512
+typedef __m512i thin_vec;
+#        define THIN_LO(a, b, bits) _mm512_unpacklo_epi##bits(a, b)
+#        define THIN_HI(a, b, bits) _mm512_unpackhi_epi##bits(a, b)
+#        define THIN_LOAD(p)        _mm512_loadu_si512(p)
+#        define THIN_STORE(p, v)    _mm512_storeu_si512(p, v)
+#    elif GM_AVX2
+typedef __m256i thin_vec;
+#        define THIN_LO(a, b, bits) _mm256_unpacklo_epi##bits(a, b)
+#        define THIN_HI(a, b, bits) _mm256_unpackhi_epi##bits(a, b)
+#        define THIN_LOAD(p)        _mm256_loadu_si256((const __m256i *)(p))
+#        define THIN_STORE(p, v)    _mm256_storeu_si256((__m256i *)(p), v)
+#    elif defined(__x86_64__)
+typedef __m128i thin_vec;
+#        define THIN_LO(a, b, bits) _mm_unpacklo_epi##bits(a, b)
+#        define THIN_HI(a, b, bits) _mm_unpackhi_epi##bits(a, b)
+#        define THIN_LOAD(p)        _mm_loadu_si128((const __m128i *)(p))
+#        define THIN_STORE(p, v)    _mm_storeu_si128((__m128i *)(p), v)
+#    else
+typedef uint8x16_t thin_vec;
+#        define THIN_LO(a, b, bits)       THIN_ZIP(vzip1q, a, b, bits)
+#        define THIN_HI(a, b, bits)       THIN_ZIP(vzip2q, a, b, bits)
+#        define THIN_ZIP(zip, a, b, bits) ((uint8x16_t)zip##_u##bits((thin_u##bits)(a), (thin_u##bits)(b)))
+typedef uint8x16_t thin_u8;
+typedef uint16x8_t thin_u16;
+typedef uint32x4_t thin_u32;
+typedef uint64x2_t thin_u64;
+#        define THIN_LOAD(p)              vld1q_u8((const uint8_t *)(p))
+#        define THIN_STORE(p, v)          vst1q_u8((uint8_t *)(p), v)
+#    endif
+
+enum { THIN_LANES = GM_VECTOR / 16 };
+
+/* The vector whose lane l holds the 16 bytes at p[l] + at. */
+static inline thin_vec thin_gather(const char *const *p, int64_t at)
+{
+#    if GM_AVX512
+    __m512i v = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(p[0] + at)));
+    v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(p[1] + at)), 1);
+    v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(p[2] + at)), 2);
+    return _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(p[3] + at)), 3);
+#    elif GM_AVX2
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(p[0] + at))),
+                                   _mm_loadu_si128((const __m128i *)(p[1] + at)), 1);
+#    else
+    return THIN_LOAD(p[0] + at);
+#    endif
+}
+
+static inline void thin_scatter(char *const *p, int64_t at, thin_vec v)
+{
+#    if GM_AVX512
+    _mm_storeu_si128((__m128i *)(p[0] + at), _mm512_castsi512_si128(v));
+    _mm_storeu_si128((__m128i *)(p[1] + at), _mm512_extracti32x4_epi32(v, 1));
+    _mm_storeu_si128((__m128i *)(p[2] + at), _mm512_extracti32x4_epi32(v, 2));
+    _mm_storeu_si128((__m128i *)(p[3] + at), _mm512_extracti32x4_epi32(v, 3));
+#    elif GM_AVX2
+    _mm_storeu_si128((__m128i *)(p[0] + at), _mm256_castsi256_si128(v));
+    _mm_storeu_si128((__m128i *)(p[1] + at), _mm256_extracti128_si256(v, 1));
+#    else
+    THIN_STORE(p[0] + at, v);
+#    endif
+}
+
+static inline int64_t thin_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Three ways to fill the lanes: blocks side by side along a (one wide load, narrow stores), along b (narrow loads, one
+ * wide store), or anywhere. Blocks at an edge overlap their neighbours: what is written twice is the same. */
+#    define THIN_TURN(bits)                                                                                            \
+        enum { THIN_G##bits = 128 / bits };                                                                            \
+                                                                                                                       \
+        static inline void thin_rounds_##bits(thin_vec *row)                                                           \
+        {                                                                                                              \
+            enum { G = THIN_G##bits };                                                                                 \
+            THIN_UNROLL for (int round = G; round > 1; round /= 2)                                                     \
+            {                                                                                                          \
+                thin_vec next[G];                                                                                      \
+                THIN_UNROLL for (int i = 0; i < G / 2; i++)                                                            \
+                {                                                                                                      \
+                    next[2 * i] = THIN_LO(row[i], row[i + G / 2], bits);                                               \
+                    next[2 * i + 1] = THIN_HI(row[i], row[i + G / 2], bits);                                           \
+                }                                                                                                      \
+                THIN_UNROLL for (int i = 0; i < G; i++) row[i] = next[i];                                              \
+            }                                                                                                          \
+        }                                                                                                              \
+                                                                                                                       \
+        static void thin_turn_##bits(char *dst, int64_t dst_pitch, const char *src, int64_t src_pitch, int64_t na,     \
+                                     int64_t nb)                                                                       \
+        {                                                                                                              \
+            enum { G = THIN_G##bits, SIZE = bits / 8, WIDE = G * THIN_LANES };                                         \
+            thin_vec row[G];                                                                                           \
+            if (nb >= WIDE) {                                                                                          \
+                for (int64_t b = 0; b < nb; b += WIDE) {                                                               \
+                    int64_t b0 = thin_min(b, nb - WIDE);                                                               \
+                    for (int64_t a = 0; a < na; a += G) {                                                              \
+                        int64_t a0 = thin_min(a, na - G);                                                              \
+                        const char *from[THIN_LANES];                                                                  \
+                        char *to = dst + a0 * dst_pitch + b0 * SIZE;                                                   \
+                        THIN_UNROLL for (int l = 0; l < THIN_LANES; l++) from[l] =                                     \
+                            src + (b0 + l * G) * src_pitch + a0 * SIZE;                                                \
+                        THIN_UNROLL for (int i = 0; i < G; i++) row[i] = thin_gather(from, i * src_pitch);             \
+                        thin_rounds_##bits(row);                                                                       \
+                        THIN_UNROLL for (int i = 0; i < G; i++) THIN_STORE(to + i * dst_pitch, row[i]);                \
+                    }                                                                                                  \
+                }                                                                                                      \
+            } else if (na >= WIDE) {                                                                                   \
+                for (int64_t a = 0; a < na; a += WIDE) {                                                               \
+                    int64_t a0 = thin_min(a, na - WIDE);                                                               \
+                    for (int64_t b = 0; b < nb; b += G) {                                                              \
+                        int64_t b0 = thin_min(b, nb - G);                                                              \
+                        const char *from = src + b0 * src_pitch + a0 * SIZE;                                           \
+                        char *to[THIN_LANES];                                                                          \
+                        THIN_UNROLL for (int l = 0; l < THIN_LANES; l++) to[l] =                                       \
+                            dst + (a0 + l * G) * dst_pitch + b0 * SIZE;                                                \
+                        THIN_UNROLL for (int i = 0; i < G; i++) row[i] = THIN_LOAD(from + i * src_pitch);              \
+                        thin_rounds_##bits(row);                                                                       \
+                        THIN_UNROLL for (int i = 0; i < G; i++) thin_scatter(to, i *dst_pitch, row[i]);                \
+                    }                                                                                                  \
+                }                                                                                                      \
+            } else {                                                                                                   \
+                int64_t across = (na + G - 1) / G, blocks = across * ((nb + G - 1) / G);                               \
+                for (int64_t block = 0; block < blocks; block += THIN_LANES) {                                         \
+                    const char *from[THIN_LANES];                                                                      \
+                    char *to[THIN_LANES];                                                                              \
+                    for (int l = 0; l < THIN_LANES; l++) {                                                             \
+                        int64_t at = thin_min(block + l, blocks - 1);                                                  \
+                        int64_t a0 = thin_min(at % across * G, na - G), b0 = thin_min(at / across * G, nb - G);        \
+                        from[l] = src + b0 * src_pitch + a0 * SIZE;                                                    \
+                        to[l] = dst + a0 * dst_pitch + b0 * SIZE;                                                      \
+                    }                                                                                                  \
+                    THIN_UNROLL for (int i = 0; i < G; i++) row[i] = thin_gather(from, i * src_pitch);                 \
+                    thin_rounds_##bits(row);                                                                           \
+                    THIN_UNROLL for (int i = 0; i < G; i++) thin_scatter(to, i *dst_pitch, row[i]);                    \
+                }                                                                                                      \
+            }                                                                                                          \
+        }
+
+THIN_TURN(8)
+THIN_TURN(16)
+THIN_TURN(32)
+THIN_TURN(64)
+
+#    if GM_AVX512
+enum { THIN_WINDOW = 64, THIN_PAIR = 2 };
+
+/* The number of terms is a constant, so that index vectors and masks stay in registers all along a row of runs. */
+#        define THIN_SHUFFLE(TERMS)                                                                                    \
+            static void thin_shuffle_##TERMS(const gm_shuffle_vector *vector, const gm_shuffle_term *term,             \
+                                             uint64_t readable, char *dst, int64_t dst_step, const char *src,          \
+                                             int64_t src_step, int64_t count)                                          \
+            {                                                                                                          \
+                __m512i picks[TERMS];                                                                                  \
+                __mmask64 mask[TERMS], whole = vector->bytes == 64 ? ~0ull : (1ull << vector->bytes) - 1;              \
+                int64_t at[TERMS], also[TERMS];                                                                        \
+                THIN_UNROLL for (int t = 0; t < TERMS; t++)                                                            \
+                {                                                                                                      \
+                    picks[t] = _mm512_loadu_si512(term[t].picks);                                                      \
+                    mask[t] = term[t].mask;                                                                            \
+                    at[t] = term[t].at[0];                                                                             \
+                    also[t] = term[t].at[1];                                                                           \
+                }                                                                                                      \
+                dst += vector->dst;                                                                                    \
+                for (; count > 0; count--, dst += dst_step, src += src_step) {                                         \
+                    __m512i v = _mm512_setzero_si512();                                                                \
+                    THIN_UNROLL for (int t = 0; t < TERMS; t++)                                                        \
+                    {                                                                                                  \
+                        __m512i a = _mm512_maskz_loadu_epi8(readable, src + at[t]);                                    \
+                        __m512i b = _mm512_maskz_loadu_epi8(readable, src + also[t]);                                  \
+                        v = _mm512_or_si512(v, _mm512_maskz_permutex2var_epi8(mask[t], a, picks[t], b));               \
+                    }                                                                                                  \
+                    _mm512_mask_storeu_epi8(dst, whole, v);                                                            \
+                }                                                                                                      \
+            }
+THIN_SHUFFLE(1)
+THIN_SHUFFLE(2)
+THIN_SHUFFLE(3)
+THIN_SHUFFLE(4)
+THIN_SHUFFLE(5)
+THIN_SHUFFLE(6)
+THIN_SHUFFLE(7)
+THIN_SHUFFLE(8)
+
+static void thin_shuffle_any(const gm_shuffle_vector *vector, const gm_shuffle_term *term, uint64_t readable, char *dst,
+                             int64_t dst_step, const char *src, int64_t src_step, int64_t count)
+{
+    __mmask64 whole = vector->bytes == 64 ? ~0ull : (1ull << vector->bytes) - 1;
+    for (dst += vector->dst; count > 0; count--, dst += dst_step, src += src_step) {
+        __m512i v = _mm512_setzero_si512();
+        for (int t = 0; t < vector->terms; t++) {
+            __m512i a = _mm512_maskz_loadu_epi8(readable, src + term[t].at[0]);
+            __m512i b = _mm512_maskz_loadu_epi8(readable, src + term[t].at[1]);
+            v = _mm512_or_si512(v,
+                                _mm512_maskz_permutex2var_epi8(term[t].mask, a, _mm512_loadu_si512(term[t].picks), b));
+        }
+        _mm512_mask_storeu_epi8(dst, whole, v);
+    }
+}
+
+typedef void thin_shuffle_fn(const gm_shuffle_vector *, const gm_shuffle_term *, uint64_t, char *, int64_t,
+                             const char *, int64_t, int64_t);
+
+static void thin_shuffle(const gm_shuffle *program, char *dst, int64_t dst_step, const char *src, int64_t src_step,
+                         int64_t count)
+{
+    static thin_shuffle_fn *const fixed[] = {NULL,           thin_shuffle_1, thin_shuffle_2,
+                                             thin_shuffle_3, thin_shuffle_4, thin_shuffle_5,
+                                             thin_shuffle_6, thin_shuffle_7, thin_shuffle_8};
+    for (int i = 0; i < program->vectors; i++) {
+        const gm_shuffle_vector *vector = &program->vector[i];
+        thin_shuffle_fn *run = vector->terms <= 8 ? fixed[vector->terms] : thin_shuffle_any;
+        run(vector, program->term + vector->first, program->readable, dst, dst_step, src, src_step, count);
+    }
+}
+#    elif GM_AVX2 || defined(__aarch64__)
+enum { THIN_WINDOW = 16, THIN_PAIR = 1 };
+
+static void thin_shuffle(const gm_shuffle *program, char *dst, int64_t dst_step, const char *src, int64_t src_step,
+                         int64_t count)
+{
+    for (int i = 0; i < program->vectors; i++) {
+        const gm_shuffle_vector *vector = &program->vector[i];
+        const gm_shuffle_term *term = program->term + vector->first;
+        char *to = dst + vector->dst;
+        const char *from = src;
+        for (int64_t n = count; n > 0; n--, to += dst_step, from += src_step) {
+#        if GM_AVX2
+            __m128i v = _mm_setzero_si128();
+            for (int t = 0; t < vector->terms; t++)
+                v = _mm_or_si128(v, _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(from + term[t].at[0])),
+                                                     _mm_loadu_si128((const __m128i *)term[t].picks)));
+#        else
+            uint8x16_t v = vdupq_n_u8(0);
+            for (int t = 0; t < vector->terms; t++)
+                v = vorrq_u8(v, vqtbl1q_u8(vld1q_u8((const uint8_t *)from + term[t].at[0]), vld1q_u8(term[t].picks)));
+#        endif
+            if (vector->bytes == 16) {
+                memcpy(to, &v, 16);
+            } else {
+                char edge[16];
+                memcpy(edge, &v, 16);
+                memcpy(to, edge, (size_t)vector->bytes);
+            }
+        }
+    }
+}
+#    else
+enum { THIN_WINDOW = 0, THIN_PAIR = 0 };
+#        define thin_shuffle NULL
+#    endif
+
+static void thin_stream(char *dst, const char *src, int64_t lines)
+{
+    for (; lines > 0; lines--, dst += 64, src += 64) {
+#    if GM_AVX512
+        _mm512_stream_si512((__m512i *)dst, _mm512_loadu_si512(src));
+#    elif GM_AVX2
+        _mm256_stream_si256((__m256i *)dst, _mm256_loadu_si256((const __m256i *)src));
+        _mm256_stream_si256((__m256i *)dst + 1, _mm256_loadu_si256((const __m256i *)src + 1));
+#    elif defined(__x86_64__)
+        THIN_UNROLL for (int i = 0; i < 4; i++)
+            _mm_stream_si128((__m128i *)dst + i, _mm_loadu_si128((const __m128i *)src + i));
+#    else
+        memcpy(dst, src, 64);
+#    endif
+    }
+}
+
+static void thin_fence(void)
+{
+#    if defined(__x86_64__)
+    _mm_sfence();
+#    endif
+}
+
+static const gm_thin_kernels thin_kernels = {THIN_WINDOW,  THIN_PAIR,
+                                             thin_shuffle, {thin_turn_8, thin_turn_16, thin_turn_32, thin_turn_64},
+                                             thin_stream,  thin_fence};
+#    define GM_THIN_KERNELS &thin_kernels
+#else
+#    define GM_THIN_KERNELS NULL
+#endif
