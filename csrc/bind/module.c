@@ -5,6 +5,7 @@
 #include "docs.h"
 #include "inspect.h"
 #include "movement.h"
+#include "records.h"
 #include "reduction.h"
 #include "settings.h"
 
@@ -53,6 +54,11 @@ static PyMethodDef methods[] = {
     {"_plan", FASTCALL(gm_py_plan), METH_FASTCALL,
      "_plan($module, itemsize, shape, src_strides, dst_strides, /)\n--\n\nThe fields of gm_plan, axes as rows (len, "
      "src, dst)."},
+    {"_gather_fields", FASTCALL(gm_py_gather_fields), METH_FASTCALL,
+     "_gather_fields($module, records, planes, offsets, /)\n--\n\nplanes[f][i] = the bytes at offsets[f] of "
+     "records[i]."},
+    {"_scatter_fields", FASTCALL(gm_py_scatter_fields), METH_FASTCALL,
+     "_scatter_fields($module, records, planes, offsets, /)\n--\n\nThe other way; bytes between fields stay."},
     {"_fail_allocation", gm_py_fail_allocation, METH_O,
      "_fail_allocation($module, count, /)\n--\n\nFails this thread's allocation after `count` more; -1 ends it."},
     {NULL, NULL, 0, NULL},

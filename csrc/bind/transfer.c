@@ -102,6 +102,14 @@ static gm_relation relation_of(const gm_array *dst, const gm_array *src, int *a,
                : OTHER;
 }
 
+static int swap_in_place(gm_state *state, const gm_array *array, int a, int b)
+{
+    PyThreadState *saved = gm_release_for(gm_bytes_of(array->ndim, array->shape, array->itemsize));
+    gm_status status = gm_cpu_swap_axes(&state->cpu, array, a, b);
+    gm_take_back(saved);
+    return status == GM_OK ? 0 : gm_raise(status, "the scratch of a transposition in place");
+}
+
 int gm_transfer_any(gm_state *state, const gm_transfer *transfer, const gm_array *dst, const gm_array *src)
 {
     int a, b;
@@ -111,5 +119,7 @@ int gm_transfer_any(gm_state *state, const gm_transfer *transfer, const gm_array
     gm_relation relation = relation_of(dst, src, &a, &b);
     if (relation == SAME)
         return 0;
+    if (relation == SWAPPED && !transfer->chosen)
+        return swap_in_place(state, dst, a, b);
     return through_a_copy(state, transfer, dst, src);
 }
