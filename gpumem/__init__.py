@@ -1,1 +1,43 @@
-from . import _core  # noqa: F401
+"""Memory-bound array work at the speed of a copy, and why.
+
+Operations on NumPy arrays and on anything that speaks DLPack: `transpose`, `matrix_transpose`, `permute_dims`, `copy`,
+`sum`.
+The ladder shows what each optimisation is worth on this machine: `stages`, `ladder`, `bench`, `info`.
+"""
+
+from ._core import Array, copy, get_num_threads, matrix_transpose, permute_dims, set_num_threads, sum, transpose
+from .bench import Result, bench
+from .errors import UsageError, WrongResultError
+from .info import Info, info
+from .ladder import Ladder, ladder
+from .stage_table import Stage, stages
+
+__all__ = [
+    "Array",
+    "Info",
+    "Ladder",
+    "Result",
+    "Stage",
+    "UsageError",
+    "WrongResultError",
+    "bench",
+    "copy",
+    "get_num_threads",
+    "info",
+    "ladder",
+    "matrix_transpose",
+    "permute_dims",
+    "set_num_threads",
+    "stages",
+    "sum",
+    "transpose",
+]
+
+
+def __getattr__(name: str) -> str:
+    # Looked up when asked for: reading package metadata would double the time of the import.
+    if name == "__version__":
+        from .machine import version
+
+        return version()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

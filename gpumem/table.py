@@ -132,6 +132,17 @@ class Shown:
         return Group(*(table.rich() for table in self.tables()))
 
 
+class Tables(Shown):
+    """Any tables, shown as one thing."""
+
+    def __init__(self, tables: list[Table]) -> None:
+        self._tables = tables
+
+    def tables(self) -> list[Table]:
+        """The tables."""
+        return self._tables
+
+
 def bar(fraction: float) -> str:
     """A fraction of 1 as a bar of BAR characters, in eighths of one; more than 1 fills it.
 

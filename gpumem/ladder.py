@@ -1,0 +1,255 @@
+"""The ladder: every stage of a lesson, verified, then timed in turns with the copy of the same bytes and with NumPy."""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from timeit import Timer
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from . import machine
+from .console import Progress
+from .errors import UsageError, unknown
+from .peers import present
+from .stage_table import only_cpu, stages
+from .table import Column, Shown, Table, bar
+from .timing import ROUNDS, Spread, calls_per_sample, fastest, interleave, ratio
+from .work import Arena, Copy, Job, Permute, Sum, need_memory
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LESSONS = ("transpose", "copy", "reduce")
+DTYPES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64", "complex64", "complex128"),
+)
+IDEAS = {
+    "numpy": "what NumPy does",
+    "hptt": "what HPTT does, planning included",
+    "openblas": "OpenBLAS's somatcopy",
+    "torch": "what PyTorch does",
+    "memcpy": "memcpy of as many bytes, on the same threads",
+    "streaming": "a copy of as many bytes with stores that pass the caches by, on the same threads",
+    "read": "reading as many bytes, on the same threads",
+}
+
+
+@dataclass(frozen=True)
+class Rung(Shown):
+    """One line of a ladder. `kind` is "stage", "peer" or "reference"; `seconds` are the raw samples of a call."""
+
+    name: str
+    kind: str
+    idea: str
+    seconds: tuple[float, ...]
+    bytes: int
+    of_copy: Spread
+    speedup: float | None
+
+    @property
+    def time(self) -> Spread:
+        """Median and quartiles of the seconds a call takes."""
+        return Spread.of(list(self.seconds))
+
+    @property
+    def gb_per_s(self) -> float:
+        """Bytes that must move, read and written, by the median time; 1 GB is 10**9 bytes."""
+        return self.bytes / self.time.median / 1e9
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, with the raw samples."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "idea": self.idea,
+            "ms": self.time.median * 1e3,
+            "gb_per_s": self.gb_per_s,
+            "of_copy": self.of_copy.to_dict(),
+            "speedup_over_previous": self.speedup,
+            "seconds": list(self.seconds),
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Ladder(Shown):
+    """The rungs of a lesson, slow to fast, between the peers and the reference: a copy, or for sums a read."""
+
+    lesson: str
+    shape: tuple[int, ...]
+    dtype: str
+    against: str
+    bytes: int
+    rungs: tuple[Rung, ...]
+    environment: dict[str, Any]
+
+    def __getitem__(self, name: str) -> Rung:
+        """The rung of that name: a stage, a peer or a reference."""
+        for rung in self.rungs:
+            if rung.name == name:
+                return rung
+        raise KeyError(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: what was measured, on what, every rung with its raw samples."""
+        return {
+            "schema": "gpumem.ladder/1",
+            "lesson": self.lesson,
+            "shape": list(self.shape),
+            "dtype": self.dtype,
+            "against": self.against,
+            "bytes": self.bytes,
+            "environment": self.environment,
+            "rungs": [rung.to_dict() for rung in self.rungs],
+        }
+
+    def to_json(self) -> str:
+        """The same as JSON."""
+        return json.dumps(self.to_dict(), indent=1)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """A bar for each rung, as a fraction of the reference. Needs matplotlib (pip install 'gpumem[plot]')."""
+        from .plot import plot_ladder
+
+        return plot_ladder(self, ax)
+
+    def tables(self) -> list[Table]:
+        """One row a rung."""
+        env = self.environment
+        shape = " x ".join(map(str, self.shape))
+        title = f"{self.lesson}: {shape} {self.dtype} on {env['cpu']}, {env['threads']} threads, {env['isa']}"
+        columns = (
+            Column("stage", "left"),
+            Column("ms"),
+            Column("GB/s"),
+            Column(f"of {self.against}"),
+            Column("", "left"),
+            Column("× previous"),
+            Column("what it changes", "left", prose=True),
+        )
+        rows = [
+            (
+                rung.name,
+                f"{rung.time.median * 1e3:.2f}",
+                f"{rung.gb_per_s:.1f}",
+                f"{rung.of_copy.median:.2f}",
+                bar(rung.of_copy.median),
+                f"{rung.speedup:.2f}" if rung.speedup else "",
+                rung.idea,
+            )
+            for rung in self.rungs
+        ]
+        fewest, most = (f(len(rung.seconds) for rung in self.rungs) for f in (min, max))
+        verb = "read" if self.against == "read" else "read and written"
+        note = (
+            f"Every output was verified whole. Medians of {fewest} to {most} rounds in which all take turns, into "
+            f"memory touched before. GB/s count the {self.bytes / 1e6:.4g} MB that must be {verb}; the fraction is "
+            f"of the best {self.against} of the same round."
+        )
+        best = max((i for i, rung in enumerate(self.rungs) if rung.kind == "stage"), default=0)
+        return [Table(title, columns, rows, [note], frozenset([best]))]
+
+
+def ladder(
+    lesson: str = "transpose",
+    shape: int | Sequence[int] | None = None,
+    dtype: DTypeLike = "float32",
+    device: str | None = None,
+    *,
+    repeat: int = ROUNDS,
+    peers: Sequence[str] | None = ("numpy",),
+    progress: bool | None = None,
+) -> Ladder:
+    """Verifies every stage of a lesson, times all in turns, and compares them with a copy of the same bytes.
+
+    lesson: "transpose" (all axes reversed), "copy" (dense to dense) or "reduce" (the sum of everything, compared with
+    reading the same bytes). shape: by default so large that the caches do not matter. dtype: anything of fixed size;
+    for "reduce" one that can be summed. repeat: rounds; slow stages sit some out. peers: whom to compare with, out of
+    "numpy", "hptt", "openblas", "torch"; None for all that are present. progress: a line on stderr; None where that is
+    a terminal.
+
+    Raises UsageError (a ValueError) for unknown names, WrongResultError if a stage's output differs from NumPy's.
+
+    >>> ladder = gpumem.ladder("transpose", shape=(64, 100), dtype="uint16", repeat=3, progress=False)
+    >>> [rung.kind for rung in ladder.rungs][0], ladder["tuned"].bytes
+    ('peer', 25600)
+    """
+    if lesson not in LESSONS:
+        raise unknown("lesson", lesson, LESSONS)
+    if repeat < 1:
+        raise UsageError(f"repeat={repeat}: at least 1 round")
+    rows = stages(lesson, only_cpu(device))
+    if not rows:
+        raise UsageError(f"lesson {lesson!r} has no stage for the CPU in this build")
+    kind = checked_dtype(dtype)
+    others = present(peers)
+    dims = default_shape(lesson, kind) if shape is None else checked_shape(shape)
+    need_memory(dims, kind)
+    with Progress(f"{lesson} ladder", (len(rows) + len(others) + 2) * (repeat + 2), progress) as line:
+        line.step(f"making {math.prod(dims) * kind.itemsize / 1e6:.0f} MB of random data", 0)
+        job = make_job(lesson, dims, kind)
+        timers = {peer.name: timer for peer in others if (timer := job.peer(peer))}
+        timers |= {stage.name: job.gpumem(stage.name) for stage in rows}
+        for name, timer in timers.items():
+            line.step(f"verifying {name}")
+            job.verify(f"{lesson}/{name}", timer)
+        references = {name: Timer(call) for name, call in job.references().items()}
+        samples = interleave(references | timers, repeat, calls=calls_per_sample(job.bytes), step=line.step)
+
+    best = fastest(samples, list(references))
+    rungs: list[Rung] = []
+    for name in [*timers, *sorted(references, key=lambda n: n == best)]:
+        stage = next((stage for stage in rows if stage.name == name), None)
+        kind_of = "stage" if stage else "reference" if name in references else "peer"
+        before = next((rung for rung in reversed(rungs) if rung.kind == "stage"), None) if stage else None
+        speedup = before.time.median / Spread.of(samples[name]).median if before else None
+        idea = stage.idea if stage else IDEAS[name]
+        of = ratio(samples[best], samples[name])
+        rungs.append(Rung(name, kind_of, idea, tuple(samples[name]), job.bytes, of, speedup))
+    return Ladder(lesson, dims, kind.name, job.against, job.bytes, tuple(rungs), machine.environment())
+
+
+def make_job(lesson: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Job:
+    """The lesson's work on an array of that shape and type."""
+    if lesson == "reduce":
+        return Sum(Arena(), shape, dtype)
+    if lesson == "copy":
+        return Copy(Arena(), shape, dtype)
+    return Permute(Arena(), shape, dtype, tuple(reversed(range(len(shape)))))
+
+
+def default_shape(lesson: str, dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """A square matrix, or a vector, of at least four times the last cache; less where memory is short."""
+    want = min(4 * machine.last_cache(), machine.memory_free() // 8)
+    items = max(want // max(dtype.itemsize, 1), 1)
+    if lesson != "transpose":
+        return (items,)
+    side = 1 << math.isqrt(items).bit_length()
+    while side > 1 and side * side * dtype.itemsize > machine.memory_free() // 6:
+        side //= 2
+    return (side, side)
+
+
+def checked_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
+    """The shape as a tuple of lengths, none of them negative or 0: there is nothing to time in an empty array."""
+    dims = (shape,) if isinstance(shape, int) else tuple(map(operator.index, shape))
+    if not dims or min(dims) < 1:
+        raise UsageError(f"shape {dims}: at least one axis, and every length at least 1")
+    return dims
+
+
+def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """The dtype, if its items have a fixed size that is more than 0."""
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        raise unknown("dtype", dtype, DTYPES) from None
+    if kind.hasobject or kind.itemsize == 0:
+        raise UsageError(f"dtype {kind}: items must have a fixed size, such as {', '.join(DTYPES)}")
+    return kind

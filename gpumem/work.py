@@ -1,0 +1,236 @@
+"""One piece of work: its arrays, its right answer, the copy or read it is measured against, and everyone who can do it.
+
+The ladder and the benchmark are both built of these.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from timeit import Timer
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core, machine, randomdata
+from .errors import UsageError, WrongResultError
+from .peers import Peer
+
+Array = NDArray[Any]
+Call = Callable[[], object]
+LINE = 64  # bytes of a cache line
+
+
+@dataclass
+class Arena:
+    """Memory that successive jobs share, so that its pages are touched long before anything is timed."""
+
+    _memory: dict[str, Array] = field(default_factory=dict)
+
+    def array(self, role: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """A dense array of the role's memory; what it held stays in it where the memory is large enough."""
+        size = math.prod(shape) * dtype.itemsize
+        memory = self._memory.get(role)
+        if memory is None or memory.size < size:
+            self._memory.pop(role, None)
+            memory = self._memory[role] = np.empty(size, np.uint8)
+            memory[...] = 0
+        return memory[:size].view(dtype).reshape(shape)
+
+    def random(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """Random data of the role "source", the same for the same shape and dtype."""
+        x = self.array("source", shape, dtype)
+        randomdata.fill(x)
+        return x
+
+
+class Job(ABC):
+    """Arrays made and the right answer known; `references` are what a gpumem call is measured against."""
+
+    against = "copy"
+    bytes: int
+
+    @abstractmethod
+    def references(self) -> dict[str, Call]:
+        """The fastest ways known to move, or to read, as many bytes."""
+
+    @abstractmethod
+    def gpumem(self, stage: str | None = None) -> Timer:
+        """The call of gpumem, or of one of its stages."""
+
+    @abstractmethod
+    def peer(self, peer: Peer) -> Timer | None:
+        """The peer's call; None where it cannot do this work."""
+
+    @abstractmethod
+    def check(self, who: str) -> None:
+        """Raises WrongResultError unless the output is right, to the last item."""
+
+    @abstractmethod
+    def soil(self) -> None:
+        """Overwrites the output."""
+
+    def verify(self, who: str, timer: Timer) -> None:
+        """Runs a call into a soiled output and checks the whole of it."""
+        self.soil()
+        timer.timeit(1)
+        self.check(who)
+
+
+class Move(Job):
+    """Out = a view of random data, dense; checked byte for byte against what NumPy makes of it."""
+
+    def __init__(self, arena: Arena, view: Callable[[Array], Array], shape: tuple[int, ...], dtype: np.dtype[Any]):
+        if dtype.hasobject:
+            raise UsageError(f"dtype {dtype}: objects cannot be moved as bytes")
+        self.base = arena.random(shape, dtype)
+        self.x = view(self.base)
+        self.bytes = touched(self.x) + self.x.nbytes
+        half = min(self.bytes // 2, self.base.nbytes)
+        memory = arena.array("out", (max(half, self.x.nbytes),), np.dtype(np.uint8))
+        self._to, self._from = memory[:half], self.base.reshape(-1).view(np.uint8)[:half]
+        self.out = memory[: self.x.nbytes].view(dtype).reshape(self.x.shape)
+        self.expected = arena.array("expected", self.x.shape, dtype)
+        np.copyto(self.expected, self.x)
+
+    def references(self) -> dict[str, Call]:
+        def copy(how: str) -> Call:
+            return lambda: _core._reference_copy(self._to, self._from, how)
+
+        return {how: copy(how) for how in ("memcpy", "streaming")}
+
+    def soil(self) -> None:
+        randomdata.pattern(self.out)
+
+    def check(self, who: str) -> None:
+        same_bytes(who, self.out, self.expected)
+
+
+class Permute(Move):
+    """Out = x.transpose(axes), dense."""
+
+    def __init__(self, arena: Arena, shape: tuple[int, ...], dtype: np.dtype[Any], axes: tuple[int, ...]):
+        self.axes = axes
+        super().__init__(arena, lambda x: x.transpose(axes), shape, dtype)
+
+    def gpumem(self, stage: str | None = None) -> Timer:
+        return Timer(lambda: _core.transpose(self.base, self.axes, out=self.out, stage=stage))
+
+    def peer(self, peer: Peer) -> Timer | None:
+        call = peer.permute(self.base, self.axes, self.out)
+        return Timer(call) if call else None
+
+
+class Copy(Move):
+    """Out = x[index], dense."""
+
+    def __init__(self, arena: Arena, shape: tuple[int, ...], dtype: np.dtype[Any], index: tuple[slice, ...] = ()):
+        super().__init__(arena, lambda x: x[index], shape, dtype)
+
+    def gpumem(self, stage: str | None = None) -> Timer:
+        return Timer(lambda: _core.copy(self.x, out=self.out, stage=stage))
+
+    def peer(self, peer: Peer) -> Timer | None:
+        call = peer.copy(self.x, self.out)
+        return Timer(call) if call else None
+
+
+class FreshTranspose(Permute):
+    """A whole call on a small matrix: arguments, allocation and all."""
+
+    def gpumem(self, stage: str | None = None) -> Timer:
+        return Timer("transpose(x)", globals={"transpose": _core.transpose, "x": self.base})
+
+    def peer(self, peer: Peer) -> Timer | None:
+        statement = peer.fresh_transpose(self.base)
+        if statement is None:
+            return None
+        return Timer(statement, globals={"ascontiguousarray": np.ascontiguousarray, "x": self.base})
+
+    def verify(self, who: str, timer: Timer) -> None:
+        # A peer's whole call is what `expected` was made by.
+        same_bytes(who, _core.transpose(self.base), self.expected)
+
+
+class Sum(Job):
+    """Out = x.sum(axis); measured against reading x."""
+
+    against = "read"
+
+    def __init__(self, arena: Arena, shape: tuple[int, ...], dtype: np.dtype[Any], axis: int | None = None):
+        if dtype.kind not in "biufc":
+            raise UsageError(f"dtype {dtype}: cannot be summed; bool, integers, floats and complex can")
+        self.x, self.axis = arena.random(shape, dtype), axis
+        self.bytes = self.x.nbytes
+        kind = {"b": np.int64, "i": np.int64, "u": np.uint64}.get(dtype.kind, dtype.newbyteorder("="))
+        self.out = np.empty(() if axis is None else np.delete(shape, axis), kind)
+        wide = {"f": np.longdouble, "c": np.clongdouble}.get(dtype.kind)
+        self.expected = np.asarray(np.sum(self.x, axis=axis, dtype=wide or kind))
+        # One rounding to the result's type, and one in double for each item of a run-of-the-mill accumulation.
+        real = np.zeros(0, kind).real.dtype
+        items = self.x.size // max(self.expected.size, 1)
+        self._tolerance = 0.0 if real.kind in "iu" else np.finfo(real).eps + items * np.finfo(np.float64).eps
+
+    def references(self) -> dict[str, Call]:
+        return {"read": lambda: _core._reference_read(self.x)}
+
+    def gpumem(self, stage: str | None = None) -> Timer:
+        return Timer(lambda: _core.sum(self.x, axis=self.axis, out=self.out, stage=stage))
+
+    def peer(self, peer: Peer) -> Timer | None:
+        call = peer.sum(self.x, self.axis, self.out)
+        return Timer(call) if call else None
+
+    def soil(self) -> None:
+        randomdata.pattern(self.out)
+
+    def check(self, who: str) -> None:
+        wrong = ~(np.abs(self.out - self.expected) <= self._tolerance * np.abs(self.expected))
+        if self.expected.dtype.kind in "iu":
+            wrong = self.out != self.expected
+        if np.any(wrong):
+            complain(who, self.out, self.expected, np.asarray(wrong))
+
+
+def need_memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raises UsageError unless the three arrays of a job fit into the memory that is free."""
+    need, free = 3 * math.prod(shape) * dtype.itemsize, machine.memory_free()
+    if need > free:
+        raise UsageError(
+            f"shape {shape} of {dtype} needs {need / 1e9:.1f} GB for three arrays: {free / 1e9:.1f} are free"
+        )
+
+
+def same_bytes(who: str, out: Array, expected: Array) -> None:
+    """Raises WrongResultError unless both dense arrays hold the same bytes."""
+    a, b = (array.reshape(-1).view(np.uint8) for array in (out, expected))
+    if not np.array_equal(a, b):
+        item = np.flatnonzero(a != b)[0] // out.itemsize
+        complain(who, out, expected, np.arange(out.size).reshape(out.shape) == item)
+
+
+def complain(who: str, out: Array, expected: Array, wrong: NDArray[np.bool_]) -> None:
+    """Raises WrongResultError for the first wrong item."""
+    where = tuple(int(i) for i in np.argwhere(wrong)[0])
+    raise WrongResultError(f"{who} is wrong at {where}: {out[where]!r} instead of {expected[where]!r}")
+
+
+def touched(x: Array) -> int:
+    """Bytes of the cache lines that reading a view must bring in, for views whose axes do not interleave.
+
+    A dense view counts its own bytes. Where the smallest step is less than a line, whole lines come in along that axis;
+    where it is more, each item brings its own.
+    """
+    axes = sorted((abs(step), length) for step, length in zip(x.strides, x.shape, strict=True) if length > 1)
+    if not axes or x.size == 0:
+        return x.nbytes
+    run, count = x.itemsize, x.size
+    for step, length in axes:
+        if step > max(run, LINE):
+            break
+        run, count = (length - 1) * step + run, count // length
+    lines = -(-run // LINE) * LINE if count > 1 and run < LINE else run
+    return lines * count
