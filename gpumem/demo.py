@@ -84,7 +84,7 @@ class Demo(Shown):
         )
         note = (
             "Every byte equals NumPy's (copyto of the transposed view), and the way back gives the photograph. Medians "
-            f"of {ROUNDS} rounds in which both take turns, each into an output that was written before, so that neither "
+            f"of {ROUNDS} rounds in which both take turns, each into an output written before, so that neither "
             "waits for the system to hand out memory. GB/s count bytes read and written."
         )
         return [Table(title, columns, rows, [note], frozenset([0, 1]))]
