@@ -33,19 +33,17 @@ static int clear(PyObject *module)
 }
 
 #define FASTCALL(function) (PyCFunction)(void (*)(void)) function
-#define METHOD(name, function)                                                                                         \
-    {                                                                                                                  \
-        name, FASTCALL(function), METH_FASTCALL | METH_KEYWORDS, gm_doc_##function                                     \
-    }
+
+enum { KEYWORDS = METH_FASTCALL | METH_KEYWORDS };
 
 static PyMethodDef methods[] = {
-    METHOD("transpose", gm_py_transpose),
-    METHOD("matrix_transpose", gm_py_matrix_transpose),
-    METHOD("permute_dims", gm_py_permute_dims),
-    METHOD("copy", gm_py_copy),
-    METHOD("sum", gm_py_sum),
-    {"set_num_threads", gm_py_set_num_threads, METH_O, gm_doc_gm_py_set_num_threads},
-    {"get_num_threads", gm_py_get_num_threads, METH_NOARGS, gm_doc_gm_py_get_num_threads},
+    {"transpose", FASTCALL(gm_py_transpose), KEYWORDS, gm_doc_transpose},
+    {"matrix_transpose", FASTCALL(gm_py_matrix_transpose), KEYWORDS, gm_doc_matrix_transpose},
+    {"permute_dims", FASTCALL(gm_py_permute_dims), KEYWORDS, gm_doc_permute_dims},
+    {"copy", FASTCALL(gm_py_copy), KEYWORDS, gm_doc_copy},
+    {"sum", FASTCALL(gm_py_sum), KEYWORDS, gm_doc_sum},
+    {"set_num_threads", gm_py_set_num_threads, METH_O, gm_doc_set_num_threads},
+    {"get_num_threads", gm_py_get_num_threads, METH_NOARGS, gm_doc_get_num_threads},
     {"_isa", gm_py_isa, METH_NOARGS, "_isa($module, /)\n--\n\nThe name of the ISA variant in use."},
     {"_isas", gm_py_isas, METH_NOARGS, "_isas($module, /)\n--\n\nRows (name, description, runs here), best first."},
     {"_caches", gm_py_caches, METH_NOARGS, "_caches($module, /)\n--\n\nBytes of the data caches by level."},
@@ -64,7 +62,13 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyModuleDef_Slot slots[] = {{Py_mod_exec, execute}, {0, NULL}};
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, execute},
+#ifdef Py_GIL_DISABLED
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "gpumem._core", .m_size = sizeof(gm_state),
                                         .m_methods = methods,  .m_slots = slots,         .m_traverse = traverse,

@@ -1,0 +1,74 @@
+"""The C extension. Its functions' documentation is in their docstrings."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar, overload
+
+import numpy as np
+
+_Array = TypeVar("_Array")  # a numpy.ndarray, or any array that has __dlpack__
+_AnyArray = np.ndarray[Any, np.dtype[Any]]
+
+def transpose(
+    x: _Array,
+    /,
+    axes: Sequence[int] | None = None,
+    *,
+    out: Any = None,
+    device: Any = None,
+    stage: str | None = None,
+    stream: None = None,
+) -> _Array: ...
+def permute_dims(
+    x: _Array,
+    /,
+    axes: Sequence[int],
+    *,
+    out: Any = None,
+    device: Any = None,
+    stage: str | None = None,
+    stream: None = None,
+) -> _Array: ...
+def matrix_transpose(
+    x: _Array, /, *, out: Any = None, device: Any = None, stage: str | None = None, stream: None = None
+) -> _Array: ...
+def copy(
+    x: _Array, /, *, out: Any = None, device: Any = None, stage: str | None = None, stream: None = None
+) -> _Array: ...
+@overload
+def sum(
+    x: _AnyArray,
+    /,
+    *,
+    axis: int | Sequence[int] | None = None,
+    dtype: Any = None,
+    keepdims: bool = False,
+    out: Any = None,
+    device: Any = None,
+    stage: str | None = None,
+    stream: None = None,
+) -> _AnyArray: ...
+@overload
+def sum(
+    x: _Array,
+    /,
+    *,
+    axis: int | Sequence[int] | None = None,
+    dtype: Any = None,
+    keepdims: bool = False,
+    out: Any = None,
+    device: Any = None,
+    stage: str | None = None,
+    stream: None = None,
+) -> _Array: ...
+def set_num_threads(n: int, /) -> None: ...
+def get_num_threads() -> int: ...
+def _isa() -> str: ...
+def _isas() -> list[tuple[str, str, bool]]: ...
+def _caches() -> dict[str, int]: ...
+def _stages() -> list[tuple[str, str, str, str, str, int]]: ...
+def _plan(
+    itemsize: int, shape: Sequence[int], src_strides: Sequence[int], dst_strides: Sequence[int], /
+) -> dict[str, Any]: ...
+def _gather_fields(records: _AnyArray, planes: list[_AnyArray], offsets: list[int], /) -> None: ...
+def _scatter_fields(records: _AnyArray, planes: list[_AnyArray], offsets: list[int], /) -> None: ...
+def _fail_allocation(count: int, /) -> None: ...
