@@ -1,7 +1,7 @@
 """Memory-bound array work at the speed of a copy, and why.
 
 Operations on NumPy arrays and on anything that speaks DLPack: `transpose`, `matrix_transpose`, `permute_dims`, `copy`,
-`sum`.
+`sum`, `to_soa`, `to_aos`.
 The ladder shows what each optimisation is worth on this machine: `stages`, `ladder`, `bench`, `info`.
 """
 
@@ -10,6 +10,7 @@ from .bench import Result, bench
 from .errors import UsageError, WrongResultError
 from .info import Info, info
 from .ladder import Ladder, ladder
+from .ops import to_aos, to_soa
 from .stage_table import Stage, stages
 
 __all__ = [
@@ -30,6 +31,8 @@ __all__ = [
     "set_num_threads",
     "stages",
     "sum",
+    "to_aos",
+    "to_soa",
     "transpose",
 ]
 

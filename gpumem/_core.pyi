@@ -1,12 +1,36 @@
 """The C extension. Its functions' documentation is in their docstrings."""
 
 from collections.abc import Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, final, overload
 
 import numpy as np
 
 _Array = TypeVar("_Array")  # a numpy.ndarray, or any array that has __dlpack__
 _AnyArray = np.ndarray[Any, np.dtype[Any]]
+
+@final
+class Array:
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def itemsize(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    def __dlpack__(
+        self,
+        /,
+        *,
+        stream: None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self, /) -> tuple[int, int]: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
 
 def transpose(
     x: _Array,
@@ -35,7 +59,7 @@ def copy(
     x: _Array, /, *, out: Any = None, device: Any = None, stage: str | None = None, stream: None = None
 ) -> _Array: ...
 @overload
-def sum(
+def sum(  # noqa: A001
     x: _AnyArray,
     /,
     *,
@@ -48,7 +72,7 @@ def sum(
     stream: None = None,
 ) -> _AnyArray: ...
 @overload
-def sum(
+def sum(  # noqa: A001
     x: _Array,
     /,
     *,
@@ -71,4 +95,6 @@ def _plan(
 ) -> dict[str, Any]: ...
 def _gather_fields(records: _AnyArray, planes: list[_AnyArray], offsets: list[int], /) -> None: ...
 def _scatter_fields(records: _AnyArray, planes: list[_AnyArray], offsets: list[int], /) -> None: ...
+def _reference_copy(out: _AnyArray, x: _AnyArray, how: str, /) -> None: ...
+def _reference_read(x: _AnyArray, /) -> int: ...
 def _fail_allocation(count: int, /) -> None: ...

@@ -43,7 +43,7 @@ def to_soa(x: Any, /) -> Any:
     return {name: plane.reshape(x.shape + plane.shape[1:]) for name, plane in planes.items()}
 
 
-def to_aos(fields: Any, /, *, dtype: npt.DTypeLike = None) -> Any:
+def to_aos(fields: Any, /, *, dtype: npt.DTypeLike | None = None) -> Any:
     """Puts records together from planes, one a field (structure of arrays to array of structures).
 
     `fields` is one of
