@@ -2,6 +2,7 @@
 #pragma once
 #include "isa.h"
 #include "thin.h"
+#include "tile.h"
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

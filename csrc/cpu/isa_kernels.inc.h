@@ -6,4 +6,6 @@
  * System headers and the families' own headers come first, in isa_includes.h: nothing of theirs may be compiled for an
  * instruction set that the machine may lack. */
 #include "thin_kernels.inc.h"
-#define GM_ISA_FAMILIES NULL, GM_THIN_KERNELS, NULL
+#include "tile_kernels.inc.h"
+
+#define GM_ISA_FAMILIES &tile_kernels, GM_THIN_KERNELS, NULL

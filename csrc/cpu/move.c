@@ -1,0 +1,47 @@
+/* The stages of copy and transpose, from cache blocks to all threads. Each takes any plan; where its idea does not
+ * apply, it does what the stage before it does. */
+#include "rows.h"
+#include "tile_move.h"
+#include <stdatomic.h>
+
+/* Rows this long need no blocks: either side reads, or writes, long runs as it is. */
+enum { LONG_ROW = 1 << 10, RUN = 1 << 10 }; /* bytes */
+
+static int is_long_rows(const gm_plan *plan)
+{
+    return plan->naxes == 0 || plan->item >= LONG_ROW;
+}
+
+static gm_status move(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src, const gm_tile_how *how)
+{
+    if (plan->family == GM_EMPTY)
+        return GM_OK;
+    if (is_long_rows(plan)) {
+        gm_move_rows(cpu, plan, dst, src, how->staged, how->threads);
+        return GM_OK;
+    }
+    return gm_move_blocks(cpu, plan, dst, src, how);
+}
+
+gm_status gm_move_blocked(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src)
+{
+    return move(cpu, plan, dst, src, &(gm_tile_how){.threads = 1, .run = RUN});
+}
+
+gm_status gm_move_simd(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src)
+{
+    return move(cpu, plan, dst, src, &(gm_tile_how){.simd = 1, .threads = 1, .run = RUN});
+}
+
+gm_status gm_move_streaming(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src)
+{
+    return move(cpu, plan, dst, src, &(gm_tile_how){.simd = 1, .staged = 1, .threads = 1, .run = RUN});
+}
+
+gm_status gm_move_tuned(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src)
+{
+    /* What still fits the last cache is better left there: whoever asked for it will read it next. */
+    int large = 2 * plan->items * plan->item > cpu->l3_bytes / 2;
+    return move(cpu, plan, dst, src,
+                &(gm_tile_how){.simd = 1, .staged = large, .threads = atomic_load(&cpu->threads), .run = RUN});
+}

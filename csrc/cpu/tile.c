@@ -1,0 +1,203 @@
+/* Runs a plan block by block (tile_blocks.h) with an instruction set's micro-kernels (tile.h). */
+#include "tile_move.h"
+#include "../base/memory.h"
+#include "isa.h"
+#include "pool.h"
+#include "tile.h"
+#include "tile_blocks.h"
+#include <stdatomic.h>
+
+enum { PART = 256 << 10 }; /* bytes: less is not worth another thread */
+
+typedef struct job {
+    const gm_tile_kernels *kernels;
+    gm_strip_fn *strip;
+    gm_blocks blocks;
+    int64_t tile_cols, chunk;
+    char *dst, *stage;
+    const char *src;
+    int64_t stage_bytes; /* of a thread */
+    _Atomic int64_t next;
+} job;
+
+/* A place in the loops over blocks. */
+typedef struct cursor {
+    int64_t block, index[GM_MAX_NDIM];
+    char *dst;
+    const char *src;
+    int which;
+} cursor;
+
+static int which_shape(const gm_blocks *b, const int64_t *index)
+{
+    int which = 0;
+    for (int s = 0; s < GM_SPLITS; s++)
+        if (b->split[s] >= 0 && index[b->split[s]] == b->axis[b->split[s]].steps - 1)
+            which |= 1 << s;
+    return which;
+}
+
+static void seek(const job *j, cursor *c, int64_t block)
+{
+    const gm_blocks *b = &j->blocks;
+    c->block = block;
+    c->dst = j->dst;
+    c->src = j->src;
+    for (int i = b->naxes - 1; i >= 0; i--) {
+        const gm_block_axis *axis = &b->axis[i];
+        c->index[i] = block % axis->steps;
+        block /= axis->steps;
+        c->dst += c->index[i] * axis->extent * axis->dst;
+        c->src += c->index[i] * axis->extent * axis->src;
+    }
+    c->which = which_shape(b, c->index);
+}
+
+static void advance(const job *j, cursor *c)
+{
+    const gm_blocks *b = &j->blocks;
+    c->block++;
+    for (int i = b->naxes - 1; i >= 0; i--) {
+        const gm_block_axis *axis = &b->axis[i];
+        c->dst += axis->extent * axis->dst;
+        c->src += axis->extent * axis->src;
+        if (++c->index[i] < axis->steps)
+            break;
+        c->dst -= axis->steps * axis->extent * axis->dst;
+        c->src -= axis->steps * axis->extent * axis->src;
+        c->index[i] = 0;
+    }
+    c->which = which_shape(b, c->index);
+}
+
+/* Blocks first .. last - 1. Staged, a block streams out while the next one is built. */
+static void run_blocks(const job *j, int64_t first, int64_t last, char *stage)
+{
+    const gm_blocks *b = &j->blocks;
+    int64_t step = b->options.rows_step;
+    gm_flush flush = {.runs = 0};
+    cursor here, next;
+
+    seek(j, &here, first);
+    for (int turn = 0; here.block < last; turn ^= 1, here = next) {
+        const gm_block_shape *shape = &b->shape[here.which];
+        next = here;
+        advance(j, &next);
+        int more = next.block < last, goes_on = more && b->walk >= 0 && next.index[b->walk] > 0;
+        char *image = b->options.staged ? stage + turn * b->stage_bytes : NULL;
+        char *out = image ? image + GM_STAGE_HEAD : here.dst;
+        int64_t tiles = shape->strips * ((shape->cols + j->tile_cols - 1) / j->tile_cols);
+
+        flush.step = flush.runs ? (flush.runs * flush.run_bytes / tiles + 63) & -64 : 0;
+        for (int64_t s = 0; s < shape->strips; s++) {
+            gm_strip strip = {
+                .src = here.src,
+                .out = out + shape->strip_out[s],
+                .row_src = shape->row_src + s * step,
+                .col_src = shape->col_src,
+                .col_out = shape->col_out,
+                .rows = shape->rows < step ? shape->rows : step,
+                .cols = shape->cols,
+                .item = b->item,
+                .row_step = b->row_step,
+            };
+            if (s + 1 < shape->strips) {
+                strip.ahead = here.src;
+                strip.ahead_row = strip.row_src + step;
+            } else if (more) {
+                strip.ahead = next.src;
+                strip.ahead_row = b->shape[next.which].row_src;
+            }
+            j->strip(&strip, flush.runs ? &flush : NULL);
+        }
+        if (!image)
+            continue;
+        int continues = flush.next_stage != NULL;
+        j->kernels->flush_all(&flush);
+        flush = (gm_flush){
+            .dst = here.dst,
+            .run_dst = shape->run_dst,
+            .stage = image,
+            .next_stage = goes_on ? stage + (turn ^ 1) * b->stage_bytes : NULL,
+            .runs = shape->runs,
+            .run_bytes = shape->run_bytes,
+            .pitch = b->pitch,
+            .continues = continues,
+        };
+    }
+    j->kernels->flush_all(&flush);
+}
+
+static void run_part(void *ctx, int part)
+{
+    job *j = ctx;
+    char *stage = j->stage ? j->stage + part * j->stage_bytes : NULL;
+    for (int64_t first; (first = atomic_fetch_add(&j->next, j->chunk)) < j->blocks.count;) {
+        int64_t last = first + j->chunk;
+        run_blocks(j, first, last < j->blocks.count ? last : j->blocks.count, stage);
+    }
+    j->kernels->fence();
+}
+
+static int log2_of(int64_t item)
+{
+    for (int i = 0; i < GM_TILE_SIZES; i++)
+        if (item == (int64_t)1 << i)
+            return i;
+    return -1;
+}
+
+/* Along the destination where its lines are shared between blocks, which then hand the rest of a line on; else along
+ * the source, whose runs so become longer. */
+static int lines_are_shared(const gm_plan *plan, const char *dst)
+{
+    uintptr_t bits = (uintptr_t)dst;
+    for (int i = 0; i < plan->naxes; i++)
+        if (i != plan->dst_axis)
+            bits |= (uintptr_t)plan->axis[i].dst;
+    return (bits & 63) != 0;
+}
+
+gm_status gm_move_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src, const gm_tile_how *how)
+{
+    const gm_tile_kernels *kernels = cpu->isa->tile;
+    int square = how->simd && plan->src_axis >= 0 && plan->dst_axis >= 0 ? log2_of(plan->item) : -1;
+    job j = {
+        .kernels = kernels,
+        .strip = square >= 0 ? kernels->strip[square] : kernels->items,
+        .tile_cols = square >= 0 ? kernels->vector / plan->item : 1,
+        .dst = dst + plan->dst_start,
+        .src = src + plan->src_start,
+    };
+    int64_t total = plan->items * plan->item;
+    gm_block_options options = {
+        .staged = how->staged,
+        .walk_dst = how->staged && lines_are_shared(plan, j.dst),
+        .run = how->run,
+        .rows_step = square >= 0 ? j.tile_cols : GM_ITEM_ROWS,
+    };
+    gm_status status = gm_blocks_make(&j.blocks, plan, &options);
+    if (status != GM_OK)
+        return status;
+
+    int64_t parts = total / PART < how->threads ? total / PART : how->threads;
+    parts = parts < 1 ? 1 : parts > j.blocks.count ? j.blocks.count : parts;
+    /* Shares small enough that a slow core does not hold the others up, large enough to keep runs whole. */
+    j.chunk = j.blocks.count / (parts * 8);
+    if (parts == 1)
+        j.chunk = j.blocks.count;
+    if (j.chunk < 1)
+        j.chunk = 1;
+    j.stage_bytes = 2 * j.blocks.stage_bytes;
+    if (j.blocks.options.staged) {
+        j.stage = gm_alloc((size_t)(j.stage_bytes * parts));
+        if (!j.stage) {
+            gm_blocks_free(&j.blocks);
+            return GM_NO_MEMORY;
+        }
+    }
+    gm_parallel((int)parts, run_part, &j);
+    gm_free(j.stage);
+    gm_blocks_free(&j.blocks);
+    return GM_OK;
+}

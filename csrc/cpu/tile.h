@@ -1,0 +1,49 @@
+/* The micro-kernels that move a block: rows of the source become columns of an image of the destination, and a finished
+ * image streams out past the caches. Every instruction set has a table of them. */
+#pragma once
+#include <stdint.h>
+
+/* A finished block in scratch: `runs` stretches of run_bytes, each contiguous in the destination. Run k lies at
+ * stage + k * pitch + GM_STAGE_HEAD. The bytes in front of it are room for what the block before it left over: the
+ * first bytes of a cache line that only this block completes. */
+enum { GM_STAGE_HEAD = 64 };
+
+typedef struct gm_flush {
+    char *dst;              /* of the block */
+    const int64_t *run_dst; /* bytes from dst to each run */
+    const char *stage;
+    char *
+        next_stage; /* of the block that goes on where each run ends, or NULL: then the last, partial line is written */
+    int64_t runs, run_bytes, pitch, step; /* step: bytes to write after each tile */
+    int continues;                        /* the block before left its last, partial lines in the heads */
+    int64_t run, done;                    /* the cursor: runs finished, bytes written of the present one */
+} gm_flush;
+
+/* `rows` source rows against `cols` columns. Item (i, j) goes from src + row_src[i] + col_src[j] to
+ * out + col_out[j] + i * row_step. Square tiles take col_src[j] and i * row_step for j and i items. */
+typedef struct gm_strip {
+    const char *src;
+    char *out;
+    const int64_t *row_src, *col_src, *col_out; /* row_src: a whole tile's, however few the rows */
+    int64_t rows, cols, item, row_step;
+    const char *ahead; /* the source of the strip after this one, to be prefetched, or NULL */
+    const int64_t *ahead_row;
+} gm_strip;
+
+/* Moves a strip and advances `flush`, which may be NULL, by its step after every tile. */
+typedef void gm_strip_fn(const gm_strip *strip, gm_flush *flush);
+
+enum {
+    GM_TILE_SIZES = 5, /* square tiles: items of 1, 2, 4, 8, 16 bytes */
+    GM_ITEM_ROWS = 8,  /* rows of a strip for other items, and for axes that are contiguous on neither side */
+};
+
+typedef struct gm_tile_kernels {
+    int vector;                                            /* bytes */
+    gm_strip_fn *strip[GM_TILE_SIZES];                     /* by log2 of the item; vector / item rows */
+    gm_strip_fn *items;                                    /* items of any size, at any steps; GM_ITEM_ROWS rows */
+    void (*flush_all)(gm_flush *flush);                    /* the rest of a block */
+    void (*stream)(char *dst, const char *src, int64_t n); /* a copy past the caches */
+    void (*fence)(void);                                   /* orders those stores before all that follow */
+    uint64_t (*read)(const char *src, int64_t n); /* the sum of the 8-byte words, as fast as memory can be read */
+} gm_tile_kernels;
