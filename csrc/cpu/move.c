@@ -1,6 +1,7 @@
 /* The stages of copy and transpose, from cache blocks to all threads. Each takes any plan; where its idea does not
  * apply, it does what the stage before it does. */
 #include "rows.h"
+#include "thin.h"
 #include "tile_move.h"
 #include <stdatomic.h>
 
@@ -40,6 +41,8 @@ gm_status gm_move_streaming(const gm_cpu *cpu, const gm_plan *plan, char *dst, c
 
 gm_status gm_move_tuned(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src)
 {
+    if ((plan->family == GM_TILE || plan->family == GM_GENERAL) && gm_thin_suits(plan))
+        return gm_move_thin(cpu, plan, dst, src);
     /* What still fits the last cache is better left there: whoever asked for it will read it next. */
     int large = 2 * plan->items * plan->item > cpu->l3_bytes / 2;
     return move(cpu, plan, dst, src,
