@@ -50,10 +50,16 @@ static int axis_from(PyObject *object, int ndim, unsigned char *seen)
     return seen[axis]++ ? gm_raise(GM_AXIS_REPEATED, axis) : axis;
 }
 
+/* An ndarray has an index too, which only works where it holds one number. */
+static int is_number(PyObject *object)
+{
+    return PyIndex_Check(object) && !(PyArray_Check(object) && PyArray_NDIM((PyArrayObject *)object) > 0);
+}
+
 /* A new reference; `otherwise` is raised for what is no sequence of numbers. */
 static PyObject *axes_tuple(PyObject *object, gm_status otherwise)
 {
-    if (PyIndex_Check(object) || !PySequence_Check(object) || PyUnicode_Check(object)) {
+    if (is_number(object) || !PySequence_Check(object) || PyUnicode_Check(object)) {
         gm_raise(otherwise, Py_TYPE(object));
         return NULL;
     }
@@ -80,7 +86,7 @@ int gm_axis_set_from(PyObject *object, int ndim, unsigned char *chosen)
     memset(chosen, is_absent(object), (size_t)ndim);
     if (is_absent(object))
         return 0;
-    if (PyIndex_Check(object))
+    if (is_number(object))
         return axis_from(object, ndim, chosen) < 0 ? -1 : 0;
 
     PyObject *tuple = axes_tuple(object, GM_AXIS_TYPE);

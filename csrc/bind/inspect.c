@@ -3,7 +3,7 @@
 #include "operand.h"
 #include "raise.h"
 #include "../base/memory.h"
-#include <string.h>
+#include "../cpu/stream.h"
 
 PyObject *gm_py_caches(PyObject *module, PyObject *unused)
 {
@@ -95,4 +95,78 @@ PyObject *gm_py_fail_allocation(PyObject *module, PyObject *count)
         return NULL;
     gm_alloc_fail_after(value);
     Py_RETURN_NONE;
+}
+
+/* A dense array as so many bytes; `what` names it in errors. */
+static int dense_from(gm_state *state, PyObject *object, const char *what, int written, gm_operand *operand,
+                      int64_t *bytes)
+{
+    if (gm_operand_from(state, object, what, operand) < 0)
+        return -1;
+    gm_array *array = &operand->array;
+    int dense = 1;
+    *bytes = array->itemsize;
+    for (int i = array->ndim - 1; i >= 0; i--) {
+        dense &= array->shape[i] == 1 || array->strides[i] == *bytes;
+        *bytes *= array->shape[i];
+    }
+    if ((dense || *bytes == 0) && !(written && operand->readonly))
+        return 0;
+    gm_operand_release(operand);
+    PyErr_Format(PyExc_ValueError, "%s must be C-contiguous%s", what, written ? " and writable" : "");
+    return -1;
+}
+
+typedef void reference_fn(const gm_cpu *cpu, char *dst, const char *src, int64_t n);
+
+static const struct {
+    const char *name;
+    reference_fn *function;
+} references[] = {{"memcpy", gm_reference_memcpy}, {"streaming", gm_reference_stream}};
+
+PyObject *gm_py_reference_copy(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    gm_state *state = gm_state_of(module);
+    reference_fn *function = NULL;
+    gm_operand out, x;
+    int64_t room, bytes;
+
+    for (size_t i = 0; nargs == 3 && PyUnicode_Check(args[2]) && i < sizeof references / sizeof *references; i++)
+        if (PyUnicode_CompareWithASCIIString(args[2], references[i].name) == 0)
+            function = references[i].function;
+    if (!function) {
+        PyErr_SetString(PyExc_ValueError, "_reference_copy(out, x, how) with how one of memcpy, streaming");
+        return NULL;
+    }
+    if (dense_from(state, args[0], "out", 1, &out, &room) < 0)
+        return NULL;
+    if (dense_from(state, args[1], "x", 0, &x, &bytes) < 0) {
+        gm_operand_release(&out);
+        return NULL;
+    }
+    if (bytes == room) {
+        PyThreadState *saved = PyEval_SaveThread();
+        function(&state->cpu, out.array.data, x.array.data, bytes);
+        PyEval_RestoreThread(saved);
+    } else {
+        PyErr_Format(PyExc_ValueError, "x has %zd bytes, out has %zd", (Py_ssize_t)bytes, (Py_ssize_t)room);
+    }
+    gm_operand_release(&x);
+    gm_operand_release(&out);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+PyObject *gm_py_reference_read(PyObject *module, PyObject *object)
+{
+    gm_state *state = gm_state_of(module);
+    gm_operand x;
+    int64_t bytes;
+
+    if (dense_from(state, object, "x", 0, &x, &bytes) < 0)
+        return NULL;
+    PyThreadState *saved = PyEval_SaveThread();
+    uint64_t words = gm_reference_read(&state->cpu, x.array.data, bytes);
+    PyEval_RestoreThread(saved);
+    gm_operand_release(&x);
+    return PyLong_FromUnsignedLongLong(words);
 }

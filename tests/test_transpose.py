@@ -1,0 +1,154 @@
+"""transpose, permute_dims, matrix_transpose: every stage, item size, awkward shape and layout gives NumPy's bytes."""
+
+import inspect
+import itertools
+import random
+
+import numpy as np
+import pytest
+from arrays import DTYPES, GUARD, dense, layouts, random_bytes, raw, same
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gpumem
+
+STAGES = [stage.name for stage in gpumem.stages("transpose", "cpu")]
+SHAPES = [(1, 1), (1, 33), (33, 1), (31, 33), (33, 31), (32, 32), (64, 65), (100, 200), (127, 513), (7, 1025), (0, 7), (7, 0)]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_matrices(stage, dtype, shape):
+    x = random_bytes(shape, dtype)
+    result = gpumem.transpose(x, stage=stage)
+    assert same(result, x.T)
+    assert result.flags.c_contiguous
+    assert result.flags.owndata
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("dtype", ["u1", "u2", "V3", "f4", "f8", "V12", "c16"])
+def test_every_small_size_through_the_fast_and_the_slow_path(stage, dtype):
+    """CASES T13: a fast path that starts at some size is right on both sides of it."""
+    base = random_bytes((129, 129), dtype)
+    for n, m in [*((n, n) for n in range(1, 71)), *itertools.product((127, 128, 129), repeat=2), (1, 129), (129, 2)]:
+        x = base[:n, :m]
+        assert same(gpumem.transpose(x, stage=stage), x.T), (n, m)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("dtype", ["u1", "u2", "V3", "f4", "f8", "V12", "c16"])
+def test_every_pair_of_start_offsets_leaves_the_guards_alone(stage, dtype):
+    """CASES T07: vector widths come from the addresses of both sides, never from the dtype."""
+    shape = (19, 37)
+    for ahead, behind in itertools.product(range(16), repeat=2):
+        source = dense(dtype, shape, ahead).view(seed=ahead)
+        target = dense(dtype, shape[::-1], behind).view(fill=0xA5)
+        expected, before = target.after(source.x.T), source.buffer.tobytes()
+        gpumem.transpose(source.x, out=target.x, stage=stage)
+        assert target.buffer.tobytes() == expected, (ahead, behind)
+        assert source.buffer.tobytes() == before
+    assert GUARD >= 64
+
+
+@given(layouts(), st.data())
+def test_any_permutation_of_any_view(layout, data):
+    axes = data.draw(st.permutations(range(len(layout.shape))))
+    stage = data.draw(st.sampled_from(STAGES))
+    signed = [axis - len(axes) if data.draw(st.booleans()) else axis for axis in axes]
+    source = layout.view()
+    before = source.buffer.tobytes()
+    result = gpumem.permute_dims(source.x, signed, stage=stage)
+    assert same(result, source.x.transpose(axes))
+    assert result.flags.c_contiguous
+    assert source.buffer.tobytes() == before
+
+
+@given(st.data())
+def test_any_view_into_any_view(data):
+    """CASES T15: only the items of out change, never the gaps between them."""
+    source = data.draw(layouts()).view()
+    axes = data.draw(st.permutations(range(source.x.ndim)))
+    shape = tuple(source.x.shape[axis] for axis in axes)
+    target = data.draw(layouts(shape=shape, dtype=source.x.dtype, writable=True)).view(fill=0xA5)
+    expected = target.after(source.x.transpose(axes))
+    stage = data.draw(st.sampled_from(STAGES))
+    assert gpumem.permute_dims(source.x, axes, out=target.x, stage=stage) is target.x
+    assert target.buffer.tobytes() == expected
+
+
+@pytest.mark.parametrize("shape", [(70, 65), (3, 70, 65), (5, 9, 300), (4, 5, 6, 7), (300, 3, 40), (2,) * 12], ids=str)
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "V12", "c16"])
+def test_permutations_of_larger_arrays(shape, dtype):
+    x = random_bytes(shape, dtype)
+    axes, choose = range(len(shape)), random.Random(len(shape))
+    orders = itertools.permutations(axes) if len(axes) < 5 else (choose.sample(axes, len(axes)) for _ in range(24))
+    for axes in orders:
+        assert same(gpumem.permute_dims(x, axes), x.transpose(axes)), axes
+
+
+@pytest.mark.parametrize("axes", [None, (2, 1, 0)])
+def test_transpose_reverses_all_axes_unless_told(axes):
+    x = random_bytes((2, 3, 4), "f4")
+    assert same(gpumem.transpose(x, axes), x.transpose())
+    assert same(gpumem.transpose(x, axes=axes), x.transpose())
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (3, 5, 7), (0, 5, 7), (2, 3, 1, 9)], ids=str)
+def test_matrix_transpose_swaps_the_last_two(shape):
+    x = random_bytes(shape, "f4")
+    assert same(gpumem.matrix_transpose(x), x.swapaxes(-1, -2))
+
+
+def test_axes_may_be_any_integers_in_any_sequence():
+    x = random_bytes((2, 3, 4), "f4")
+    for axes in [[2, 0, 1], (-1, 0, 1), np.array([2, 0, 1]), range(2, -1, -1), (np.int8(2), np.uint64(0), True)]:
+        assert same(gpumem.permute_dims(x, axes), x.transpose([int(axis) for axis in axes]))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+def test_the_number_of_threads_changes_nothing(threads):
+    x = random_bytes((1025, 1023), "f4")
+    before = gpumem.get_num_threads()
+    try:
+        gpumem.set_num_threads(threads)
+        assert gpumem.get_num_threads() == threads
+        assert same(gpumem.transpose(x), x.T)
+    finally:
+        gpumem.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", ["?", "u1", "f2", "f4", "f8", "c8", "c16", "V3"])
+def test_large_matrices_byte_for_byte(dtype):
+    """CASES T13: NaN payloads and odd bools go through; complex numbers are not conjugated."""
+    x = random_bytes((1025, 1023), dtype)
+    assert raw(gpumem.transpose(x)).tobytes() == raw(x).T.tobytes()
+
+
+def test_values_that_libraries_take_for_marks_are_moved():
+    """CASES T14."""
+    assert gpumem.transpose(np.array([[0, -1, 2], [3, 4, 5]])).tolist() == [[0, 3], [-1, 4], [2, 5]]
+
+
+@pytest.mark.parametrize(
+    "function, signature",
+    [
+        (gpumem.transpose, "(x, /, axes=None, *, out=None, device=None, stage=None, stream=None)"),
+        (gpumem.permute_dims, "(x, /, axes, *, out=None, device=None, stage=None, stream=None)"),
+        (gpumem.matrix_transpose, "(x, /, *, out=None, device=None, stage=None, stream=None)"),
+        (gpumem.copy, "(x, /, *, out=None, device=None, stage=None, stream=None)"),
+        (
+            gpumem.sum,
+            "(x, /, *, axis=None, dtype=None, keepdims=False, out=None, device=None, stage=None, stream=None)",
+        ),
+    ],
+)
+def test_signatures(function, signature):
+    assert str(inspect.signature(function)) == signature
+
+
+def test_none_for_every_keyword_is_the_default():
+    x = random_bytes((3, 4), "f4")
+    assert same(gpumem.transpose(x, None, out=None, device=None, stage=None, stream=None), x.T)
+    assert same(gpumem.transpose(x, device="cpu"), x.T)
