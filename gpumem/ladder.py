@@ -198,9 +198,11 @@ def ladder(
         timers |= {stage.name: job.gpumem(stage.name) for stage in rows}
         for name, timer in timers.items():
             line.step(f"verifying {name}")
-            job.verify(f"{lesson}/{name}", timer)
+            if job.exact or name in {stage.name for stage in rows}:
+                job.verify(f"{lesson}/{name}", timer)
         references = {name: Timer(call) for name, call in job.references().items()}
-        samples = interleave(references | timers, repeat, calls=calls_per_sample(job.bytes), step=line.step)
+        with np.errstate(over="ignore", invalid="ignore"):  # a peer's float16 sum may overflow
+            samples = interleave(references | timers, repeat, calls=calls_per_sample(job.bytes), step=line.step)
 
     best = fastest(samples, list(references))
     rungs: list[Rung] = []

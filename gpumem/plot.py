@@ -67,12 +67,12 @@ def plot_result(result: Result, ax: Axes | None = None) -> Axes:
         ax.text(0, i - 0.3, f"{name}, of {rows[0].group.against}", fontsize=7, va="center", color="#555")
     ax.set_yticks([])
     ax.set_ylim(len(groups) - 0.5, -0.7)
-    ax.set_xlim(left=0)
+    ax.set_xlim(0, max(1.05, ax.get_xlim()[1]))
     quiet_frame(ax)
     env = result.environment
     ax.set_xlabel("fraction of the reference of the same rounds; each dot is a row's median")
-    ax.set_title(f"{result.op}: {env['cpu']}, {env['threads']} threads, {env['isa']}", fontsize=10)
-    ax.legend(fontsize=8, loc="lower right")
+    ax.set_title(f"{result.op}: {env['cpu']}, {env['threads']} threads, {env['isa']}", fontsize=10, loc="right")
+    ax.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False)
     return ax
 
 

@@ -1,0 +1,90 @@
+"""Writes the generated parts of README.md anew: the stage table, and the table of recorded figures.
+
+usage: python tools/readme.py [--check]     (--check: exit status 1 where the file is stale, and change nothing)
+
+A part stands between <!-- NAME --> and <!-- /NAME -->. The figures come from notebooks/data/cpu/*.json, which
+`gpumem bench ... -o` wrote; while there is no such file the README says how to make one.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import gpumem
+from gpumem.bench import Result
+from gpumem.cases import GROUPS
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+RECORDED = ROOT / "notebooks" / "data" / "cpu"
+
+
+def markdown(head: list[str], rows: list[list[str]], right: set[int] = frozenset()) -> str:
+    """A Markdown table."""
+    rule = ["---:" if i in right else "---" for i in range(len(head))]
+    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in [head, rule, *rows])
+
+
+def stage_table() -> str:
+    """Every stage of the table that the package was built from."""
+    rows = [[stage.lesson, f"`{stage.name}`", stage.device, stage.idea] for stage in gpumem.stages()]
+    return markdown(["lesson", "stage", "device", "what it changes"], rows)
+
+
+def figures() -> str:
+    """A row for each group of each recorded benchmark: what was reached, next to the peers."""
+    results = [Result.read(path) for path in sorted(RECORDED.glob("*.json"))]
+    if not results:
+        return "None recorded yet: `gpumem bench transpose -o notebooks/data/cpu/transpose.json`, then `make readme`."
+    peers = list(dict.fromkeys(peer for result in results for peer in result.peers))
+    rows = []
+    for result in results:
+        for name, group in result.groups().items():
+            reached = [row.figure().median for row in group]
+            cells = []
+            for peer in peers:
+                theirs = [row.figure(peer).median for row in group if peer in row.seconds]
+                cells.append(f"{np.median(theirs):.2f}" if theirs else "")
+            against = {"peers": "the fastest peer", "numpy": "NumPy"}.get(GROUPS[name].against, GROUPS[name].against)
+            rows.append(
+                [result.op, name, str(len(group)), against, f"{np.median(reached):.2f}", f"{min(reached):.2f}", *cells]
+            )
+    head = ["operation", "rows", "how many", "1.00 is", "gpumem, median", "worst", *peers]
+    where = dict.fromkeys(
+        "{cpu}, {threads} threads, {isa}, NumPy {numpy}, gpumem {gpumem} at {commit}, {day}".format(
+            **result.environment, day=result.environment["date"][:10]
+        )
+        for result in results
+    )
+    return "\n\n".join([markdown(head, rows, set(range(2, len(head))) - {3}), "Measured on " + "; ".join(where) + "."])
+
+
+PARTS = {"stages": stage_table, "figures": figures}
+
+
+def renewed(text: str) -> str:
+    """The README's text with every generated part made anew."""
+    for name, make in PARTS.items():
+        before, opening, rest = text.partition(f"<!-- {name} -->\n")
+        _, closing, after = rest.partition(f"<!-- /{name} -->")
+        if not (opening and closing):
+            raise SystemExit(f"README.md: nothing between <!-- {name} --> and <!-- /{name} -->")
+        text = f"{before}{opening}{make()}\n{closing}{after}"
+    return text
+
+
+def main() -> int:
+    """Checks or writes."""
+    old = README.read_text()
+    new = renewed(old)
+    if "--check" in sys.argv[1:]:
+        return int(new != old)
+    README.write_text(new)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
