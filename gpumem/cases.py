@@ -174,7 +174,6 @@ def cases(op: str, *, quick: bool = False, only: Sequence[str] = ()) -> list[Cas
 
     Raises UsageError for an operation that does not exist, and where nothing is left.
 
-    >>> from gpumem.cases import cases
     >>> [case.label for case in cases("transpose", only=["ttc57/0[01]"])]
     ['ttc57/00 7264x7264 to 1,0 float32', 'ttc57/01 1216x43408 to 1,0 float32']
     """

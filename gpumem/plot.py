@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from .errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from .bench import Result
     from .ladder import Ladder
@@ -85,4 +86,4 @@ def check_format(path: Path) -> None:
 
 def save(ax: Axes, path: Path) -> None:
     """Writes the figure of `ax` in the format that the file's name ends in."""
-    ax.figure.savefig(path, dpi=150)
+    cast("Figure", ax.figure).savefig(path, dpi=150)
