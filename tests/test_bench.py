@@ -36,8 +36,8 @@ def test_the_published_permutations_are_all_there():
     assert len(by_group["ttc57"]) == 57
     assert len(by_group["applications"]) == 26 * 4
     assert {case.dtype for case in by_group["ttc57"]} == {"float32"}
-    # Every array of the TTC benchmark holds between 150 and 235 MiB.
-    assert all(150 < math.prod(case.shape) * 4 / 2**20 < 235 for case in by_group["ttc57"])
+    # Every array of the TTC benchmark holds between 190 and 235 MiB.
+    assert all(190 < math.prod(case.shape) * 4 / 2**20 < 235 for case in by_group["ttc57"])
 
 
 @pytest.mark.parametrize("op", OPS)
