@@ -1,0 +1,69 @@
+/* The back end of a build without nvcc: every call says so. */
+#include "backend.h"
+#include <stdio.h>
+
+static gm_status refuse(gm_failure *failure)
+{
+    snprintf(failure->text, sizeof failure->text,
+             "this gpumem was built without CUDA: no nvcc was found; build it again with GPUMEM_CUDA=1 to see why");
+    return failure->status = GM_NO_KERNELS;
+}
+
+const char *gm_cuda_chips(void)
+{
+    return "";
+}
+
+int gm_cuda_count(gm_failure *failure)
+{
+    refuse(failure);
+    return -1;
+}
+
+gm_status gm_cuda_figures_of(int device, gm_cuda_figures *figures, gm_failure *failure)
+{
+    (void)device, (void)figures;
+    return refuse(failure);
+}
+
+gm_status gm_cuda_move(int device, void *stream, const gm_plan *plan, char *dst, const char *src, gm_stage_id stage,
+                       gm_failure *failure)
+{
+    (void)device, (void)stream, (void)plan, (void)dst, (void)src, (void)stage;
+    return refuse(failure);
+}
+
+gm_status gm_cuda_alloc(int device, void *stream, int64_t bytes, void **memory, gm_failure *failure)
+{
+    (void)device, (void)stream, (void)bytes, (void)memory;
+    return refuse(failure);
+}
+
+void gm_cuda_free(int device, void *stream, void *memory)
+{
+    (void)device, (void)stream, (void)memory;
+}
+
+gm_status gm_cuda_when_done(int device, void *stream, void (*done)(void *ctx), void *ctx, gm_failure *failure)
+{
+    (void)device, (void)stream, (void)done, (void)ctx;
+    return refuse(failure);
+}
+
+gm_status gm_cuda_order(int device, void *first, void *later, gm_failure *failure)
+{
+    (void)device, (void)first, (void)later;
+    return refuse(failure);
+}
+
+gm_status gm_cuda_wait(int device, void *stream, gm_failure *failure)
+{
+    (void)device, (void)stream;
+    return refuse(failure);
+}
+
+const char *gm_cuda_ptx(const char *kernel)
+{
+    (void)kernel;
+    return NULL;
+}

@@ -1,0 +1,208 @@
+#include "gpu.h"
+#include "images.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_DEVICES = 64 };
+
+/* What only this file knows of a device: its kernels, each loaded when it is first launched. */
+typedef struct gm_gpu_kernels {
+    gm_gpu gpu; /* first, so that one pointer is both */
+    pthread_mutex_t loading;
+    CUmodule *modules;                 /* by image; written under `loading` */
+    _Atomic(CUfunction) functions[]; /* by entry */
+} gm_gpu_kernels;
+
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic(gm_gpu_kernels *) devices[MAX_DEVICES];
+
+int gm_entry_find(const char *name)
+{
+    int low = 0, high = gm_entry_count;
+    while (low < high) {
+        int middle = low + (high - low) / 2, order = strcmp(name, gm_entries[middle].name);
+        if (order == 0)
+            return middle;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return -1;
+}
+
+int gm_gpu_count(gm_failure *failure)
+{
+    int count;
+    const gm_driver *driver = gm_driver_open(failure);
+    if (!driver || GM_CU(driver, failure, cuDeviceGetCount, &count) != GM_OK)
+        return -1;
+    return count;
+}
+
+static gm_status read_figures(const gm_driver *driver, CUdevice device, gm_cuda_figures *figures, gm_failure *failure)
+{
+    int major = 0, minor = 0;
+    size_t bytes = 0;
+    const struct {
+        CUdevice_attribute attribute;
+        int *value;
+    } wanted[] = {
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major},
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor},
+        {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &figures->processors},
+        {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &figures->l2_bytes},
+        {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &figures->shared_bytes},
+        {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, &figures->memory_khz},
+        {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, &figures->bus_bits},
+    };
+
+    gm_status status = GM_CU(driver, failure, cuDeviceGetName, figures->name, (int)sizeof figures->name, device);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted && status == GM_OK; i++)
+        status = GM_CU(driver, failure, cuDeviceGetAttribute, wanted[i].value, wanted[i].attribute, device);
+    if (status == GM_OK)
+        status = GM_CU(driver, failure, cuDeviceTotalMem, &bytes, device);
+    figures->capability = 10 * major + minor;
+    figures->memory_bytes = (int64_t)bytes;
+    figures->driver = driver->version;
+    return status;
+}
+
+static gm_gpu_kernels *open_device(int ordinal, gm_failure *failure)
+{
+    const gm_driver *driver = gm_driver_open(failure);
+    int count;
+    CUdevice device;
+
+    if (!driver || GM_CU(driver, failure, cuDeviceGetCount, &count) != GM_OK)
+        return NULL;
+    if (ordinal < 0 || ordinal >= count || ordinal >= MAX_DEVICES) {
+        snprintf(failure->text, sizeof failure->text, "CUDA device %d: there are %d, counted from 0", ordinal, count);
+        failure->status = GM_NO_DEVICE;
+        return NULL;
+    }
+    gm_gpu_kernels *made = calloc(1, sizeof *made + (size_t)gm_entry_count * sizeof *made->functions);
+    CUmodule *modules = calloc((size_t)gm_image_count + 1, sizeof *modules);
+    if (!made || !modules) {
+        snprintf(failure->text, sizeof failure->text, "the table of the kernels of a CUDA device");
+        failure->status = GM_NO_MEMORY;
+    } else if (GM_CU(driver, failure, cuDeviceGet, &device, ordinal) == GM_OK &&
+               read_figures(driver, device, &made->gpu.figures, failure) == GM_OK &&
+               GM_CU(driver, failure, cuDevicePrimaryCtxRetain, &made->gpu.context, device) == GM_OK) {
+        made->gpu.driver = driver;
+        made->gpu.ordinal = ordinal;
+        made->modules = modules;
+        pthread_mutex_init(&made->loading, NULL);
+        return made;
+    }
+    free(modules);
+    free(made);
+    return NULL;
+}
+
+gm_gpu *gm_gpu_get(int ordinal, gm_failure *failure)
+{
+    gm_gpu_kernels *found = ordinal >= 0 && ordinal < MAX_DEVICES ? atomic_load(&devices[ordinal]) : NULL;
+    if (found)
+        return &found->gpu;
+    pthread_mutex_lock(&opening);
+    found = ordinal >= 0 && ordinal < MAX_DEVICES ? atomic_load(&devices[ordinal]) : NULL;
+    if (!found && (found = open_device(ordinal, failure)))
+        atomic_store(&devices[ordinal], found);
+    pthread_mutex_unlock(&opening);
+    return found ? &found->gpu : NULL;
+}
+
+gm_status gm_visit_begin(gm_visit *visit, const gm_gpu *gpu, gm_failure *failure)
+{
+    CUcontext current;
+
+    visit->gpu = gpu;
+    visit->pushed = 0;
+    gm_status status = GM_CU(gpu->driver, failure, cuCtxGetCurrent, &current);
+    if (status != GM_OK || current == gpu->context)
+        return status;
+    status = GM_CU(gpu->driver, failure, cuCtxPushCurrent, gpu->context);
+    visit->pushed = status == GM_OK;
+    return status;
+}
+
+void gm_visit_end(const gm_visit *visit)
+{
+    CUcontext ours;
+    if (visit->pushed)
+        visit->gpu->driver->cuCtxPopCurrent(&ours);
+}
+
+static gm_status load_image(gm_gpu_kernels *gpu, int image, gm_failure *failure)
+{
+    if (gpu->modules[image])
+        return GM_OK;
+    gm_status status =
+        GM_CU(gpu->gpu.driver, failure, cuModuleLoadData, &gpu->modules[image], gm_images[image].code);
+    if (status != GM_OK && failure->status == GM_CUDA_ERROR) {
+        gm_failure why = *failure;
+        snprintf(failure->text, sizeof failure->text,
+                 "%s has compute capability %d.%d; this build has kernels for %s and PTX for later chips: %.200s",
+                 gpu->gpu.figures.name, gpu->gpu.figures.capability / 10, gpu->gpu.figures.capability % 10,
+                 gm_image_chips, why.text);
+        failure->status = GM_NO_KERNELS;
+    }
+    return failure->status;
+}
+
+/* A kernel may use all the shared memory of its chip: above 48 KB that must be asked for once. */
+static gm_status find_function(gm_gpu_kernels *gpu, int entry, CUfunction *function, gm_failure *failure)
+{
+    const gm_driver *driver = gpu->gpu.driver;
+    int fixed;
+
+    gm_status status = load_image(gpu, gm_entries[entry].image, failure);
+    if (status == GM_OK)
+        status = GM_CU(driver, failure, cuModuleGetFunction, function, gpu->modules[gm_entries[entry].image],
+                       gm_entries[entry].name);
+    if (status == GM_OK)
+        status = GM_CU(driver, failure, cuFuncGetAttribute, &fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, *function);
+    if (status == GM_OK)
+        status = GM_CU(driver, failure, cuFuncSetAttribute, *function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                       gpu->gpu.figures.shared_bytes - fixed);
+    return status;
+}
+
+static gm_status function_of(gm_gpu_kernels *gpu, int entry, CUfunction *function, gm_failure *failure)
+{
+    /* Loading is allowed while this thread captures a graph, if we say that we know. */
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+    failure->status = GM_OK;
+    *function = atomic_load_explicit(&gpu->functions[entry], memory_order_acquire);
+    if (*function)
+        return GM_OK;
+    pthread_mutex_lock(&gpu->loading);
+    gpu->gpu.driver->cuThreadExchangeStreamCaptureMode(&mode);
+    gm_status status = find_function(gpu, entry, function, failure);
+    gpu->gpu.driver->cuThreadExchangeStreamCaptureMode(&mode);
+    if (status == GM_OK)
+        atomic_store_explicit(&gpu->functions[entry], *function, memory_order_release);
+    pthread_mutex_unlock(&gpu->loading);
+    return status;
+}
+
+gm_status gm_gpu_launch(gm_gpu *gpu, const gm_launch *launch, void **arguments, gm_failure *failure)
+{
+    CUfunction function;
+    const unsigned *grid = launch->grid, *block = launch->block;
+
+    if (launch->entry < 0) {
+        snprintf(failure->text, sizeof failure->text, "this build has no CUDA kernels: it was made without nvcc");
+        return failure->status = GM_NO_KERNELS;
+    }
+    gm_status status = function_of((gm_gpu_kernels *)gpu, launch->entry, &function, failure);
+    if (status != GM_OK)
+        return status;
+    return GM_CU(gpu->driver, failure, cuLaunchKernel, function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
+                 launch->shared, launch->stream, arguments, NULL);
+}

@@ -1,0 +1,34 @@
+/* One CUDA device as this back end uses it: its primary context, its figures, and the kernels loaded there. */
+#pragma once
+#include "backend.h"
+#include "driver.h"
+
+typedef struct gm_gpu {
+    const gm_driver *driver;
+    int ordinal;
+    CUcontext context; /* the primary one, which other libraries share */
+    gm_cuda_figures figures;
+} gm_gpu;
+
+/* How many devices CUDA_VISIBLE_DEVICES leaves, or -1 with the reason. */
+int gm_gpu_count(gm_failure *failure);
+
+/* The device, opened on first use and kept until the process ends; NULL with the reason. */
+gm_gpu *gm_gpu_get(int ordinal, gm_failure *failure);
+
+/* Makes the device's context current for this thread, unless it is, and puts back what was. */
+typedef struct gm_visit {
+    const gm_gpu *gpu;
+    int pushed;
+} gm_visit;
+gm_status gm_visit_begin(gm_visit *visit, const gm_gpu *gpu, gm_failure *failure);
+void gm_visit_end(const gm_visit *visit);
+
+/* A launch of the kernel `entry` (gm_entry_find); inside a visit. The kernel's module is loaded on first use. */
+typedef struct gm_launch {
+    int entry;
+    unsigned grid[3], block[3];
+    unsigned shared; /* bytes of dynamic shared memory */
+    CUstream stream;
+} gm_launch;
+gm_status gm_gpu_launch(gm_gpu *gpu, const gm_launch *launch, void **arguments, gm_failure *failure);
