@@ -4,6 +4,7 @@ Environment: CC            the compiler
              GPUMEM_WERROR=1               warnings are errors
              GPUMEM_SANITIZE=address,undefined   what to instrument the code with
              GPUMEM_DLPACK_INCLUDE=DIR     holds dlpack/dlpack.h, instead of apache-tvm-ffi
+and those of tools/build/cuda_toolkit.py for the CUDA kernels.
 """
 
 import importlib.util
@@ -18,7 +19,10 @@ import numpy
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent.resolve()
+sys.path.insert(0, str(HERE / "tools" / "build"))
+import cuda_toolkit  # noqa: E402
+
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 SANITIZE = os.environ.get("GPUMEM_SANITIZE", "")
 WERROR = os.environ.get("GPUMEM_WERROR", "") not in ("", "0")
@@ -38,8 +42,33 @@ def dlpack_include() -> str:
     return str(Path(spec.submodule_search_locations[0]) / "include")
 
 
+def toolkit() -> cuda_toolkit.Toolkit | None:
+    """The CUDA toolkit to build with; None for a build without CUDA."""
+    if cuda_toolkit.wanted() is False:
+        return None
+    found = cuda_toolkit.find()
+    if found is None and cuda_toolkit.wanted():
+        raise SystemExit(f"gpumem: GPUMEM_CUDA=1, but no nvcc was found: set NVCC or CUDA_HOME, or pip install '{cuda_toolkit.PIP_TOOLKIT}'")
+    if found is None:
+        print("gpumem: no nvcc found: building for the CPU alone (GPUMEM_CUDA=1 makes this an error)", file=sys.stderr)
+    return found
+
+
 class Build(build_ext):
     """Compiles the C files side by side, and only those that are older than what they may include."""
+
+    def add_kernels(self, ext: Extension) -> None:
+        """The CUDA back end where there is an nvcc, and otherwise the one file that says there is none."""
+        found = toolkit()
+        absent = "csrc/cuda/absent.c"
+        if found is None:
+            ext.sources = [s for s in ext.sources if not s.startswith("csrc/cuda/") or s == absent]
+            return
+        kernels = [HERE / name for name in files("csrc/kernels/*.cu")]
+        headers = [HERE / name for name in files("csrc/kernels/*.h", "csrc/kernels/*.cuh")]
+        images = cuda_toolkit.embed(found, kernels, headers, HERE / "build" / "kernels")
+        ext.sources = [s for s in ext.sources if s != absent] + [os.path.relpath(images, HERE)]
+        ext.include_dirs += [str(found.include), str(HERE / "csrc" / "cuda")]
 
     def finalize_options(self) -> None:
         super().finalize_options()
@@ -48,6 +77,7 @@ class Build(build_ext):
         self.build_temp = f"{self.build_temp}-{variant}".rstrip("-")
 
     def build_extension(self, ext: Extension) -> None:
+        self.add_kernels(ext)
         if not (Path(sysconfig.get_path("include")) / "Python.h").exists():
             raise SystemExit("gpumem: Python.h not found: install Python's headers (Debian: apt install python3-dev)")
         compile_one = self.compiler.compile

@@ -1,5 +1,5 @@
 /* The kernels inside the extension: images.c is made by the build from csrc/kernels (tools/build/cuda_toolkit.py);
- * a build without nvcc takes images_none.c instead. */
+ * a build without nvcc has absent.c instead of all of it. */
 #pragma once
 
 typedef struct gm_image {

@@ -1,7 +1,7 @@
 /* A plan as the kernels take it: by value, in units that one load or store moves. Plain C, for both compilers. */
 #pragma once
 
-enum { GM_WALK_AXES = 64 };
+enum { GM_WALK_AXES = 65 }; /* a plan's, and one more for the units of an item */
 
 typedef struct gm_walk_axis {
     long long src, dst;        /* bytes from one index to the next */
