@@ -11,7 +11,7 @@ int gm_walk_unit(const gm_plan *plan, const char *dst, const char *src)
 }
 
 /* Granlund and Montgomery's division by an invariant, for dividends below 2^31. */
-static void set_divisor(gm_walk_axis *axis, int64_t len)
+void gm_walk_divisor(gm_walk_axis *axis, int64_t len)
 {
     uint32_t divisor = (uint32_t)len;
     axis->len = divisor;
@@ -26,19 +26,19 @@ static void set_divisor(gm_walk_axis *axis, int64_t len)
 
 void gm_walk_make(gm_walk *walk, const gm_plan *plan, int unit)
 {
-    int64_t inner = plan->item / unit;
+    int64_t inner = unit ? plan->item / unit : 1;
 
     walk->naxes = 0;
     walk->units = plan->items * inner;
     walk->wide = walk->units >= INT64_C(1) << 31;
     if (inner > 1) {
-        set_divisor(&walk->axis[0], inner);
+        gm_walk_divisor(&walk->axis[0], inner);
         walk->axis[0].src = walk->axis[0].dst = unit;
         walk->naxes = 1;
     }
     for (int i = plan->naxes - 1; i >= 0; i--) {
         gm_walk_axis *axis = &walk->axis[walk->naxes++];
-        set_divisor(axis, plan->axis[i].len);
+        gm_walk_divisor(axis, plan->axis[i].len);
         axis->src = plan->axis[i].src;
         axis->dst = plan->axis[i].dst;
     }

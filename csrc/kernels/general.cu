@@ -1,23 +1,33 @@
-/* Any plan, one unit a thread: the kernel for what no other suits, and the reference for all of them.
+/* Any plan, a few units a thread: the kernel for what no other suits, and for rows of aligned vectors.
  *
  * Must move 2 * units * sizeof(T) bytes; is as fast as the strides let 32 neighbouring lanes share sectors.
  */
 #include "walk.cuh"
 
-/* Each thread turns its number into a place on either side; lanes run along the destination's fastest axis. */
+/* Lanes run along the destination's fastest axis; a thread's loads are all under way before its first store. */
 template <typename T> __device__ void move_general(char *__restrict__ out, const char *__restrict__ in, const gm_walk &walk)
 {
-    long long step = (long long)gridDim.x * blockDim.x;
+    enum { UNITS = 4 };
+    long long first = (long long)blockIdx.x * UNITS * blockDim.x + threadIdx.x;
+    long long place[UNITS];
+    T unit[UNITS];
 
-    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < walk.units; i += step) {
-        gm_place at = gm_place_of(walk, i);
-        *(T *)(out + at.dst) = *(const T *)(in + at.src);
-    }
+#pragma unroll
+    for (int k = 0; k < UNITS; k++)
+        if (long long i = first + k * blockDim.x; i < walk.units) {
+            gm_place at = gm_place_of(walk, i);
+            place[k] = at.dst;
+            unit[k] = *(const T *)(in + at.src);
+        }
+#pragma unroll
+    for (int k = 0; k < UNITS; k++)
+        if (first + k * blockDim.x < walk.units)
+            *(T *)(out + place[k]) = unit[k];
 }
 
 #define GM_KERNEL(size, type)                                                                                   \
-    extern "C" __global__ void move_general_##size(char *__restrict__ out, const char *__restrict__ in,         \
-                                                   const __grid_constant__ gm_walk walk)                        \
+    extern "C" __global__ void __launch_bounds__(256) move_general_##size(                                      \
+        char *__restrict__ out, const char *__restrict__ in, const __grid_constant__ gm_walk walk)              \
     {                                                                                                           \
         move_general<type>(out, in, walk);                                                                      \
     }

@@ -1,0 +1,42 @@
+/* Transposes and permutes, tile by tile through shared memory, for every alignment, stride and length.
+ *
+ * Must move 2 * items * itemsize bytes. The source's runs arrive as aligned 16-byte vectors, asynchronously and
+ * therefore all at once; every 16-byte vector of the destination is gathered item by item and stored whole. Limited by
+ * memory as long as the gathering takes fewer than some 200 instructions for 512 bytes.
+ *
+ * The image of a tile in shared memory keeps the source's misalignment: a row's place is congruent to its address
+ * modulo 16, so that no byte is shifted. Where a run of the destination starts inside a vector, the tile's part of it
+ * starts at that vector: the items before come from a few more rows (`ahead`), and no vector is stored in two parts.
+ */
+#include "tile.cuh"
+
+template <typename T, bool TABLE, bool RAGGED>
+__device__ void move_tile(char *__restrict__ out, const char *__restrict__ in, const gm_tile &p)
+{
+    extern __shared__ __align__(128) unsigned char shared[];
+    gm_tile_place at = gm_tile_place_of(p, blockIdx.x);
+
+    gm_tile_load(shared, in, p, at);
+    gm_tile_tables<sizeof(T), TABLE>(shared, p, at); /* while the loads are under way */
+    gm_async_wait();
+    __syncthreads();
+    gm_tile_store<T, TABLE, RAGGED>(shared, out, in, p, at);
+}
+
+#define GM_KERNEL(name, size, type, table, ragged)                                                            \
+    extern "C" __global__ void __launch_bounds__(256, size < 2 ? 5 : 6)                                       \
+        name##_##size(char *__restrict__ out, const char *__restrict__ in, const __grid_constant__ gm_tile tile) \
+    {                                                                                                         \
+        move_tile<type, table, ragged>(out, in, tile);                                                        \
+    }
+#define GM_KERNELS(name, table, ragged)                  \
+    GM_KERNEL(name, 1, unsigned char, table, ragged)     \
+    GM_KERNEL(name, 2, unsigned short, table, ragged)    \
+    GM_KERNEL(name, 4, unsigned int, table, ragged)      \
+    GM_KERNEL(name, 8, unsigned long long, table, ragged) \
+    GM_KERNEL(name, 16, uint4, table, ragged)
+
+GM_KERNELS(move_tile, false, false)
+GM_KERNELS(move_tile_ragged, false, true)
+GM_KERNELS(move_chain, true, false)
+GM_KERNELS(move_chain_ragged, true, true)
