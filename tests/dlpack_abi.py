@@ -95,7 +95,7 @@ def managed_of(capsule: object) -> Versioned | Legacy:
 def consume(capsule: object) -> Versioned | Legacy:
     """The structure, and from now on the duty to call its deleter."""
     managed = managed_of(capsule)
-    rename_capsule(id(capsule), b"used_" + capsule_name(id(capsule)))
+    rename_capsule(id(capsule), used_names[type(managed)])
     return managed
 
 
@@ -110,7 +110,9 @@ def items_of(managed: Versioned | Legacy) -> bytes:
     return ctypes.string_at(tensor.data + tensor.byte_offset, count * tensor.dtype.bits // 8) if count else b""
 
 
+# A capsule keeps the address of its name only: these live as long as the module.
 names = {Versioned: b"dltensor_versioned", Legacy: b"dltensor"}
+used_names = {Versioned: b"used_dltensor_versioned", Legacy: b"used_dltensor"}
 
 
 @CapsuleDestructor

@@ -314,7 +314,8 @@ def test_a_refused_capsule_stays_unused(kind):
 
 
 NAMELESS = api.PyCapsule_New(8, None, None)
-STRANGER = api.PyCapsule_New(8, b"something", None)
+OTHER_NAME = b"something"  # a capsule keeps its address only
+STRANGER = api.PyCapsule_New(8, OTHER_NAME, None)
 
 
 @pytest.mark.parametrize("answer", [None, 7, "dltensor", STRANGER, NAMELESS], ids=repr)
