@@ -59,7 +59,7 @@ def copy(
     x: _Array, /, *, out: Any = None, device: Any = None, stage: str | None = None, stream: None = None
 ) -> _Array: ...
 @overload
-def sum(  # noqa: A001
+def sum(
     x: _AnyArray,
     /,
     *,
@@ -72,7 +72,7 @@ def sum(  # noqa: A001
     stream: None = None,
 ) -> _AnyArray: ...
 @overload
-def sum(  # noqa: A001
+def sum(
     x: _Array,
     /,
     *,

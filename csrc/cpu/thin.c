@@ -52,12 +52,11 @@ typedef struct thin_job {
 static void run_loops(const thin_job *job, const loop *loops, int n, char *dst, const char *src, int64_t na, int64_t nb)
 {
     int64_t index[GM_MAX_NDIM] = {0};
-    const gm_axis *a = &job->axis[job->a], *b = &job->axis[job->b];
 
     for (;;) {
         int i = n - 1;
         if (job->kind == GM_THIN_TURN) {
-            job->kernels->turn[job->log_size](dst, a->dst, src, b->src, na, nb);
+            job->kernels->turn[job->log_size](dst, job->axis[job->a].dst, src, job->axis[job->b].src, na, nb);
         } else {
             job->kernels->shuffle(job->program, dst, loops[i].dst, src, loops[i].src, loops[i].count);
             i--;
