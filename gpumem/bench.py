@@ -20,7 +20,7 @@ from .peers import Peer, present
 from .stage_table import only_cpu
 from .table import Column, Shown, Table, Tables, bar
 from .timing import ROUNDS, Spread, calls_per_sample, fastest, interleave, ratio
-from .work import Arena, Copy, FreshTranspose, Job, Permute, Sum, need_memory
+from .work import REFERENCES, Arena, Copy, FreshTranspose, Job, Permute, Sum, need_memory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +46,7 @@ class Row:
         """The contestant that the group's figure is a fraction of; the fastest peer for in-cache rows."""
         if self.group.against == "numpy":
             return "numpy"
-        others = [name for name in self.seconds if name not in (US, "memcpy", "streaming", "read")]
+        others = [name for name in self.seconds if name not in (US, *REFERENCES)]
         return fastest(self.seconds, others) if self.group.against == "peers" and others else self.reference
 
     def figure(self, name: str = US, against: str | None = None) -> Spread:
@@ -229,7 +229,7 @@ class Result(Shown):
         against = (
             "a read of the same bytes"
             if self.op == "sum"
-            else "a copy of the same bytes, the better of memcpy and streaming"
+            else "a copy of the same bytes, the better of memcpy and streaming stores"
         )
         notes = [
             f"A figure is a fraction of {against} on the same threads, unless the table says otherwise: medians over "

@@ -20,7 +20,7 @@ from .peers import present
 from .stage_table import only_cpu, stages
 from .table import Column, Shown, Table, bar
 from .timing import ROUNDS, Spread, calls_per_sample, fastest, interleave, ratio
-from .work import Arena, Copy, Job, Permute, Sum, need_memory
+from .work import MEMCPY, READ, STREAMING, Arena, Copy, Job, Permute, Sum, need_memory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,9 +35,9 @@ IDEAS = {
     "hptt": "what HPTT does, planning included",
     "openblas": "OpenBLAS's somatcopy",
     "torch": "what PyTorch does",
-    "memcpy": "memcpy of as many bytes, on the same threads",
-    "streaming": "a copy of as many bytes with stores that pass the caches by, on the same threads",
-    "read": "reading as many bytes, on the same threads",
+    MEMCPY: "memcpy of as many bytes, on the same threads",
+    STREAMING: "a copy of as many bytes with stores that pass the caches by, on the same threads",
+    READ: "reading as many bytes, on the same threads",
 }
 
 

@@ -22,6 +22,7 @@ from .peers import Peer
 Array = NDArray[Any]
 Call = Callable[[], object]
 LINE = 64  # bytes of a cache line
+MEMCPY, STREAMING, READ = REFERENCES = ("memcpy", "streaming copy", "read")  # no stage has such a name
 
 
 @dataclass
@@ -101,7 +102,7 @@ class Move(Job):
         def copy(how: str) -> Call:
             return lambda: _core._reference_copy(self._to, self._from, how)
 
-        return {how: copy(how) for how in ("memcpy", "streaming")}
+        return {MEMCPY: copy("memcpy"), STREAMING: copy("streaming")}
 
     def soil(self) -> None:
         randomdata.pattern(self.out)
@@ -179,7 +180,7 @@ class Sum(Job):
         self._tolerance = 0.0 if real.kind in "iu" else np.finfo(real).eps + items * np.finfo(np.float64).eps
 
     def references(self) -> dict[str, Call]:
-        return {"read": lambda: _core._reference_read(self.x)}
+        return {READ: lambda: _core._reference_read(self.x)}
 
     def gpumem(self, stage: str | None = None) -> Timer:
         return Timer(lambda: _core.sum(self.x, axis=self.axis, out=self.out, stage=stage))
