@@ -1,0 +1,18 @@
+/* What sums need of an instruction set. Each kernel writes plain accumulators; sum.c decides what to add up where. */
+#pragma once
+#include "sum.h"
+
+/* The most rows and columns that one call of a column kernel takes: a narrow integer's partial sums just fit. */
+enum { GM_SUM_ROWS = 256, GM_SUM_COLS = 1024 };
+
+/* out[r] = the sum of the n contiguous items at src + r * step; n >= 1. Complex: two accumulators a row. */
+typedef void gm_sum_rows_fn(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t n);
+
+/* out[c] = the sum over r of item c of the row at src + r * step; rows <= GM_SUM_ROWS, cols <= GM_SUM_COLS.
+ * Complex numbers are two columns each, and so use their parts' kernel. */
+typedef void gm_sum_cols_fn(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t cols);
+
+typedef struct gm_sum_kernels {
+    gm_sum_rows_fn *rows[GM_DTYPE_COUNT];
+    gm_sum_cols_fn *cols[GM_DTYPE_COUNT];
+} gm_sum_kernels;
