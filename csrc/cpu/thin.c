@@ -197,7 +197,7 @@ static void body(void *ctx, int part)
     int64_t total = cut->outers * cut->blocks;
     int64_t slice = SLICE / cut->cell < 64 ? cut->step : SLICE / cut->cell / 64 * 64;
     char *image = job->pitch ? job->scratch + part * job->image_bytes : NULL;
-    uint8_t *waiting = (uint8_t *)image + cut->dst_rows * job->pitch;
+    uint8_t *waiting = image ? (uint8_t *)image + cut->dst_rows * job->pitch : NULL;
 
     for (int64_t begin; (begin = atomic_fetch_add(&job->next, job->grain)) < total;) {
         int64_t end = begin + job->grain < total ? begin + job->grain : total;

@@ -169,7 +169,7 @@ static gm_dtype widest_of(gm_dtype dtype)
 
 static void check_sum(const gm_cpu *cpu, gm_stage_id id)
 {
-    int64_t shape[MAX_DIMS], kept_shape[MAX_DIMS], index[MAX_DIMS] = {0};
+    int64_t shape[MAX_DIMS], kept_shape[MAX_DIMS] = {0}, index[MAX_DIMS] = {0};
     gm_dtype from = (gm_dtype)draw(GM_DTYPE_COUNT), to = widest_of(from);
     int64_t itemsize = gm_dtype_get(from)->bits / 8, result = gm_dtype_get(to)->bits / 8;
     int ndim;
