@@ -136,7 +136,7 @@ def test_out_of_another_dtype(move, dtype):
 def test_read_only_out(move):
     out = np.full((2, 3) if move is gpumem.copy else (3, 2), 7, "i4")
     out.flags.writeable = False
-    with pytest.raises(ValueError, match=words("out is read-only")):
+    with pytest.raises(ValueError, match=words("out is read-only: its writeable flag is off")):
         move(X, out=out)
     assert (out == 7).all()
 

@@ -22,7 +22,7 @@ typedef struct gm_block gm_block;
 typedef struct gm_dlpack_tensor {
     gm_array array; /* byte strides; those of axes shorter than 2 are made up */
     DLDataType dtype;
-    int readonly; /* must not be written */
+    const char *readonly; /* why it must not be written, or NULL */
     /* Who owns the memory: one of these. */
     DLManagedTensorVersioned *versioned;
     DLManagedTensor *legacy;

@@ -74,7 +74,9 @@ static int read_versioned(const DLManagedTensorVersioned *managed, gm_dlpack_ten
     if (gm_dlpack_view(&managed->dl_tensor, &tensor->array) < 0)
         return -1;
     tensor->dtype = managed->dl_tensor.dtype;
-    tensor->readonly = (managed->flags & (DLPACK_FLAG_BITMASK_READ_ONLY | DLPACK_FLAG_BITMASK_IS_COPIED)) != 0;
+    tensor->readonly = managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY   ? "its library says so"
+                       : managed->flags & DLPACK_FLAG_BITMASK_IS_COPIED ? "its library hands out a copy of it"
+                                                                        : NULL;
     return 0;
 }
 
@@ -113,7 +115,7 @@ static int take_legacy(PyObject *capsule, gm_dlpack_tensor *tensor)
         return -1;
     tensor->legacy = managed;
     tensor->dtype = managed->dl_tensor.dtype;
-    tensor->readonly = 1;
+    tensor->readonly = "its library hands out legacy DLPack capsules, which do not say that it may be written";
     return 0;
 }
 
@@ -206,7 +208,7 @@ static int import_ours(const gm_state *state, PyObject *object, gm_dlpack_tensor
     gm_block_retain(block);
     tensor->block = block;
     tensor->dtype = block->tensor.dtype;
-    tensor->readonly = 0;
+    tensor->readonly = NULL;
     return 1;
 }
 

@@ -58,7 +58,7 @@ static int allocate_ours(gm_dlpack_tensor *result, int ndim, const int64_t *shap
     if (!result->block)
         return gm_raise(GM_NO_MEMORY, "the result");
     result->dtype = dtype;
-    result->readonly = 0;
+    result->readonly = NULL;
     if (gm_dlpack_view(&result->block->tensor, &result->array) == 0)
         return 0;
     gm_dlpack_release(result);

@@ -65,7 +65,7 @@ static void view_of(gm_operand *operand, PyArrayObject *array)
     memcpy(operand->array.strides, PyArray_STRIDES(array), size);
     operand->descr = PyArray_DESCR(array);
     operand->object = (PyObject *)array;
-    operand->readonly = !PyArray_ISWRITEABLE(array);
+    operand->readonly = PyArray_ISWRITEABLE(array) ? NULL : "its writeable flag is off";
 }
 
 static int from_numpy(PyObject *object, const char *what, gm_operand *operand)
@@ -159,30 +159,50 @@ PyObject *gm_operand_dtype(const gm_operand *operand)
     return operand->descr ? PyObject_Str((PyObject *)operand->descr) : gm_dlpack_dtype_name(operand->tensor.dtype);
 }
 
-/* The DLPack type of a NumPy one; bits == 0 where there is none. */
+/* The DLPack type of a NumPy one; bits == 0 where there is none, as for long double, which is of the machine's own. */
 static DLDataType dlpack_type_of(const PyArray_Descr *descr)
 {
     static const struct {
         char kind;
         uint8_t code;
-    } codes[] = {{'b', kDLBool}, {'i', kDLInt}, {'u', kDLUInt}, {'f', kDLFloat}, {'c', kDLComplex}};
+        int longest; /* bytes */
+    } codes[] = {{'b', kDLBool, 1}, {'i', kDLInt, 8}, {'u', kDLUInt, 8}, {'f', kDLFloat, 8}, {'c', kDLComplex, 16}};
     DLDataType type = {0, 0, 1};
 
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
-        if (descr->kind == codes[i].kind && PyArray_ISNBO(descr->byteorder)) {
+        if (descr->kind == codes[i].kind && PyDataType_ELSIZE(descr) <= codes[i].longest &&
+            PyArray_ISNBO(descr->byteorder)) {
             type.code = codes[i].code;
             type.bits = (uint8_t)(PyDataType_ELSIZE(descr) * 8);
         }
     return type;
 }
 
+/* bfloat16 and the like, which other packages (ml_dtypes) add to NumPy: they have DLPack's names, and any kind. */
+static int is_added_type(PyArray_Descr *descr, DLDataType type)
+{
+    PyObject *ours = PyObject_Str((PyObject *)descr), *theirs = gm_dlpack_dtype_name(type);
+    int same = ours && theirs && PyDataType_ELSIZE(descr) * 8 == type.bits && PyUnicode_Compare(ours, theirs) == 0;
+    Py_XDECREF(ours);
+    Py_XDECREF(theirs);
+    return same;
+}
+
+static int is_type(PyArray_Descr *descr, DLDataType type)
+{
+    if (PyTypeNum_ISUSERDEF(descr->type_num))
+        return is_added_type(descr, type);
+    DLDataType own = dlpack_type_of(descr);
+    return own.bits != 0 && own.code == type.code && own.bits == type.bits;
+}
+
 static int same_dtype(const gm_operand *a, const gm_operand *b)
 {
     if (a->descr && b->descr)
         return a->descr == b->descr || PyArray_EquivTypes(a->descr, b->descr);
-    DLDataType left = a->descr ? dlpack_type_of(a->descr) : a->tensor.dtype;
-    DLDataType right = b->descr ? dlpack_type_of(b->descr) : b->tensor.dtype;
-    return left.bits != 0 && left.code == right.code && left.bits == right.bits;
+    if (a->descr || b->descr)
+        return a->descr ? is_type(a->descr, b->tensor.dtype) : is_type(b->descr, a->tensor.dtype);
+    return a->tensor.dtype.code == b->tensor.dtype.code && a->tensor.dtype.bits == b->tensor.dtype.bits;
 }
 
 static int same_shape(const gm_array *array, int ndim, const int64_t *shape)
@@ -209,7 +229,7 @@ static int check_out(const gm_operand *out, const gm_operand *like, int ndim, co
     if (!same_dtype(out, like))
         return raise_pair(GM_OUT_DTYPE, gm_operand_dtype(out), gm_operand_dtype(like));
     if (out->readonly)
-        return gm_raise(GM_OUT_READ_ONLY);
+        return gm_raise(GM_OUT_READ_ONLY, out->readonly);
     if (gm_overlaps_itself(&out->array, &overlaps) != GM_OK)
         return gm_raise(GM_NO_MEMORY, "the check of out for overlap");
     return overlaps ? gm_raise(GM_OUT_OVERLAPS_ITSELF) : 0;
