@@ -212,10 +212,10 @@ static int import_ours(const gm_state *state, PyObject *object, gm_dlpack_tensor
     return 1;
 }
 
-int gm_dlpack_speaks(PyObject *object)
+int gm_dlpack_speaks(const gm_state *state, PyObject *object)
 {
     PyObject *type = (PyObject *)Py_TYPE(object);
-    return PyObject_HasAttrString(type, "__dlpack__") || PyObject_HasAttrString(type, "__dlpack_c_exchange_api__");
+    return PyObject_HasAttr(type, state->names.dlpack) || PyObject_HasAttr(type, state->names.exchange_api);
 }
 
 int gm_dlpack_import(gm_state *state, PyObject *object, gm_dlpack_tensor *tensor)

@@ -85,7 +85,7 @@ int gm_operand_from(gm_state *state, PyObject *object, const char *what, gm_oper
 {
     if (PyArray_Check(object))
         return from_numpy(object, what, operand);
-    if (!gm_dlpack_speaks(object))
+    if (!gm_dlpack_speaks(state, object))
         return gm_raise(GM_NOT_AN_ARRAY, what, Py_TYPE(object));
     if (gm_dlpack_import(state, object, &operand->tensor) < 0)
         return -1;
