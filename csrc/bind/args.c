@@ -121,35 +121,49 @@ int gm_check_place(PyObject *device, PyObject *stream)
     return is_absent(stream) ? 0 : gm_raise(GM_STREAM, stream);
 }
 
-static int in_lesson(int id, const char *lesson)
+static const char *const lesson_name[] = {
+    [GM_LESSON_TRANSPOSE] = "transpose", [GM_LESSON_COPY] = "copy", [GM_LESSON_REDUCE] = "reduce"};
+
+/* The rows of a lesson on the CPU, one after another: the first at or after `id`, GM_STAGE_COUNT past the last. */
+static int next_stage(gm_lesson lesson, int id)
 {
-    const gm_stage *stage = gm_stage_get((gm_stage_id)id);
-    return stage->device == GM_CPU && strcmp(stage->lesson, lesson) == 0;
+    for (; id < GM_STAGE_COUNT; id++) {
+        const gm_stage *stage = gm_stage_get((gm_stage_id)id);
+        if (stage->device == GM_CPU && strcmp(stage->lesson, lesson_name[lesson]) == 0)
+            break;
+    }
+    return id;
 }
 
-static int raise_unknown_stage(PyObject *stage, const char *lesson)
+void gm_find_fastest(gm_state *state)
+{
+    for (int lesson = 0; lesson < GM_LESSON_COUNT; lesson++)
+        for (int id = next_stage(lesson, 0); id < GM_STAGE_COUNT; id = next_stage(lesson, id + 1))
+            state->fastest[lesson] = (gm_stage_id)id;
+}
+
+static int raise_unknown_stage(PyObject *stage, gm_lesson lesson)
 {
     PyObject *names = PyUnicode_FromString("");
-    for (int id = 0; names && id < GM_STAGE_COUNT; id++)
-        if (in_lesson(id, lesson)) {
-            PyObject *longer = PyUnicode_FromFormat("%U%s%s", names, PyUnicode_GetLength(names) ? ", " : "",
-                                                    gm_stage_get((gm_stage_id)id)->name);
-            Py_DECREF(names);
-            names = longer;
-        }
+    for (int id = next_stage(lesson, 0); names && id < GM_STAGE_COUNT; id = next_stage(lesson, id + 1)) {
+        PyObject *longer = PyUnicode_FromFormat("%U%s%s", names, PyUnicode_GetLength(names) ? ", " : "",
+                                                gm_stage_get((gm_stage_id)id)->name);
+        Py_DECREF(names);
+        names = longer;
+    }
     if (names)
-        gm_raise(GM_STAGE, stage, lesson, names);
+        gm_raise(GM_STAGE, stage, lesson_name[lesson], names);
     Py_XDECREF(names);
     return -1;
 }
 
-int gm_stage_from(PyObject *stage, const char *lesson)
+int gm_stage_from(const gm_state *state, PyObject *stage, gm_lesson lesson)
 {
-    int found = -1;
-    for (int id = 0; id < GM_STAGE_COUNT; id++)
-        if (in_lesson(id, lesson) &&
-            (is_absent(stage) || (PyUnicode_Check(stage) &&
-                                  PyUnicode_CompareWithASCIIString(stage, gm_stage_get((gm_stage_id)id)->name) == 0)))
-            found = id;
-    return found >= 0 ? found : raise_unknown_stage(stage ? stage : Py_None, lesson);
+    if (is_absent(stage))
+        return (int)state->fastest[lesson];
+    if (PyUnicode_Check(stage))
+        for (int id = next_stage(lesson, 0); id < GM_STAGE_COUNT; id = next_stage(lesson, id + 1))
+            if (PyUnicode_CompareWithASCIIString(stage, gm_stage_get((gm_stage_id)id)->name) == 0)
+                return id;
+    return raise_unknown_stage(stage, lesson);
 }
