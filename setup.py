@@ -46,6 +46,7 @@ class Build(build_ext):
         # Objects made by another compiler, or for a sanitizer, must not end up in this build.
         variant = "-".join([os.environ.get("CC", "").replace("/", "_"), *SANITIZE.split(",")])
         self.build_temp = f"{self.build_temp}-{variant}".rstrip("-")
+        self.force = True  # link always: the library of another variant may lie there, and be newer
 
     def build_extension(self, ext: Extension) -> None:
         if not (Path(sysconfig.get_path("include")) / "Python.h").exists():
