@@ -146,14 +146,20 @@ class Ladder(Shown):
             for rung in self.rungs
         ]
         fewest, most = (f(len(rung.seconds) for rung in self.rungs) for f in (min, max))
+        rounds = f"{most} rounds" if fewest == most else f"{fewest} to {most} rounds"
         verb = "read" if self.against == "read" else "read and written"
         note = (
-            f"Every output was verified whole. Medians of {fewest} to {most} rounds in which all take turns, into "
+            f"Every output was verified whole. Medians of {rounds} in which all take turns, into "
             f"memory touched before. GB/s count the {self.bytes / 1e6:.4g} MB that must be {verb}; the fraction is "
             f"of the best {self.against} of the same round."
         )
+        notes = [note]
+        if self.bytes < 4 * max(env["caches"].values(), default=0):
+            notes.append(
+                "The arrays are less than several times the last cache, so caches play a part in these figures."
+            )
         best = max((i for i, rung in enumerate(self.rungs) if rung.kind == "stage"), default=0)
-        return [Table(title, columns, rows, [note], frozenset([best]))]
+        return [Table(title, columns, rows, notes, frozenset([best]))]
 
 
 def ladder(
