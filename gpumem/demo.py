@@ -92,7 +92,7 @@ class Demo(Shown):
         note = (
             "Every byte equals NumPy's (copyto of the transposed view), and the way back gives the photograph. Medians "
             f"of {ROUNDS} rounds in which all take turns, each into an output written before, so that nobody waits for "
-            "the system to hand out memory. GB/s count bytes read and written; the copy is one of the same bytes on the "
+            "the system to hand out memory. GB/s count bytes read and written; the copy is one of as many bytes on the "
             "same threads with stores that pass the caches by."
         )
         return [Table(title, columns, rows, [note], frozenset([0, 1]))]
