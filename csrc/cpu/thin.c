@@ -14,6 +14,7 @@
 enum {
     LINE = 64,
     SLICE = 8 << 10,          /* source bytes between two looks at the prefetches: fits into the first-level cache */
+    BURST = 8,                /* lines streamed between two groups of prefetches */
     SHARE = 512 << 10,        /* bytes of work that are worth a trip to the shared counter */
     MAX_PREFETCH_ROWS = 1024, /* a block of more rows is left to the hardware */
 };
@@ -40,12 +41,13 @@ typedef struct thin_job {
 
     char *dst;
     const char *src;
-    int64_t pitch; /* bytes between the rows of an image; 0 when there is no image */
-    int64_t image_bytes;
+    int64_t pitch;                      /* bytes between the rows of an image; 0 when there is no image */
+    int64_t image_bytes, scratch_bytes; /* of a thread: two images and what waits between them */
     char *scratch;
     int64_t *dst_at, *src_at; /* where the rows of a block start in the destination and the source */
-    int64_t prefetch_rows, prefetch_bytes;
-    int64_t items_total, grain;
+    int64_t prefetch_rows, prefetch_lines;
+    int64_t slice; /* positions to fill before draining a little */
+    int64_t grain;
     _Atomic int64_t next;
 } thin_job;
 
@@ -148,82 +150,136 @@ static place locate(const thin_job *job, int64_t block)
     return at;
 }
 
-/* Asks for the lines `*done` .. `until` of the block at `src`, counted along its rows. */
-static void prefetch(const thin_job *job, const char *src, int64_t *done, int64_t until)
+/* The lines of a block that is to come, in the order of its source rows. */
+typedef struct lookout {
+    const char *src; /* NULL: nothing to ask for */
+    int64_t row, line;
+} lookout;
+
+static void look_out(const thin_job *job, lookout *ahead, int64_t lines)
 {
-    int64_t lines = job->prefetch_bytes / LINE + 1, total = lines * job->prefetch_rows;
-    if (until > total)
-        until = total;
-    int64_t row = *done / lines, line = *done % lines;
-    for (; *done < until; ++*done) {
-        __builtin_prefetch(src + job->src_at[row] + line * LINE, 0, 2);
-        if (++line == lines) {
-            line = 0;
-            row++;
+    while (lines > 0 && ahead->src && ahead->row < job->prefetch_rows) {
+        const char *at = ahead->src + job->src_at[ahead->row] + ahead->line * LINE;
+        int64_t n = job->prefetch_lines - ahead->line < lines ? job->prefetch_lines - ahead->line : lines;
+        for (int64_t i = 0; i < n; i++)
+            __builtin_prefetch(at + i * LINE, 0, 2);
+        lines -= n;
+        ahead->line += n;
+        if (ahead->line == job->prefetch_lines) {
+            ahead->line = 0;
+            ahead->row++;
         }
     }
 }
 
-/* Sends one row of the image, `n` bytes at `row`, to `dst`, after the `*waiting` bytes that stand in front of it. */
-static void flush_row(const thin_job *job, char *dst, char *row, int64_t n, uint8_t *waiting, int last)
+/* An image on its way to memory. */
+typedef struct drain {
+    char *dst, *image; /* the first row */
+    int64_t row, rows, bytes;
+    uint8_t *waiting; /* for each row: bytes that stand in front of it, left over from the block before */
+    char *next_image; /* where to leave the present block's rest; NULL to write it */
+    int open;
+    char *to, *from;
+    int64_t lines, tail;
+} drain;
+
+/* Bytes up to the destination's next line are written at once; only a sequence's first block has any. */
+static void open_row(const thin_job *job, drain *d)
 {
-    char *end = row + n;
-    row -= *waiting;
-    dst -= *waiting;
-    int64_t head = -(uintptr_t)dst % LINE;
-    if (head) {
-        if (head > end - row)
-            head = end - row;
-        memcpy(dst, row, (size_t)head);
-        dst += head;
-        row += head;
+    int64_t waiting = d->waiting[d->row], n = d->bytes + waiting;
+    d->from = d->image + d->row * job->pitch - waiting;
+    d->to = d->dst + job->dst_at[d->row] - waiting;
+    int64_t head = -(uintptr_t)d->to % LINE;
+    if (head > n)
+        head = n;
+    if (head)
+        memcpy(d->to, d->from, (size_t)head);
+    d->to += head;
+    d->from += head;
+    d->lines = (n - head) / LINE;
+    d->tail = (n - head) % LINE;
+    d->open = 1;
+}
+
+static void close_row(const thin_job *job, drain *d)
+{
+    d->waiting[d->row] = 0;
+    if (d->tail && d->next_image) {
+        memcpy(d->next_image + d->row * job->pitch - d->tail, d->from, (size_t)d->tail);
+        d->waiting[d->row] = (uint8_t)d->tail;
+    } else if (d->tail) {
+        memcpy(d->to, d->from, (size_t)d->tail);
     }
-    int64_t lines = (end - row) / LINE;
-    job->kernels->stream(dst, row, lines);
-    int64_t tail = (end - row) % LINE;
-    *waiting = 0;
-    if (tail && last) {
-        memcpy(dst + lines * LINE, end - tail, (size_t)tail);
-    } else if (tail) {
-        memmove(end - n - tail, end - tail, (size_t)tail);
-        *waiting = (uint8_t)tail;
+    d->open = 0;
+    d->row++;
+}
+
+/* Streams `lines` lines, or as many as there are, and asks for as many of the lookout's in between: reads and writes of
+ * memory overlap only if they are issued side by side. */
+static void drain_lines(const thin_job *job, drain *d, int64_t lines, lookout *ahead)
+{
+    while (lines > 0 && d->row < d->rows) {
+        if (!d->open)
+            open_row(job, d);
+        int64_t n = d->lines < BURST ? d->lines : BURST;
+        job->kernels->stream(d->to, d->from, n);
+        look_out(job, ahead, n + 1);
+        d->to += n * LINE;
+        d->from += n * LINE;
+        d->lines -= n;
+        lines -= n;
+        if (d->lines == 0)
+            close_row(job, d);
     }
 }
 
+/* Fills the image of one block while the image before it drains. */
 static void body(void *ctx, int part)
 {
     thin_job *job = ctx;
     const gm_thin_plan *cut = &job->cut;
     int64_t total = cut->outers * cut->blocks;
-    int64_t slice = SLICE / cut->cell < 64 ? cut->step : SLICE / cut->cell / 64 * 64;
-    char *image = job->pitch ? job->scratch + part * job->image_bytes : NULL;
-    uint8_t *waiting = image ? (uint8_t *)image + cut->dst_rows * job->pitch : NULL;
+    int64_t slice = job->slice;
+    char *images[2] = {NULL, NULL};
+    uint8_t *waiting = NULL;
 
+    if (job->pitch) {
+        images[0] = job->scratch + part * job->scratch_bytes + LINE;
+        images[1] = images[0] + job->image_bytes;
+        waiting = (uint8_t *)images[1] + job->image_bytes;
+    }
     for (int64_t begin; (begin = atomic_fetch_add(&job->next, job->grain)) < total;) {
         int64_t end = begin + job->grain < total ? begin + job->grain : total;
         place at = locate(job, begin);
-        if (image)
+        drain d = {.rows = 0};
+        if (waiting)
             memset(waiting, 0, (size_t)cut->dst_rows);
         for (int64_t block = begin; block < end; block++) {
+            char *image = images[block & 1], *out = image ? image : job->dst + at.dst;
             place next = block + 1 < end ? locate(job, block + 1) : at;
-            char *out = image ? image + LINE : job->dst + at.dst;
-            int64_t asked = 0;
+            lookout ahead = {.src = block + 1 < end ? job->src + next.src : NULL};
+            int64_t share = (cut->dst_rows * (at.n * cut->dst_run / LINE + 1) * slice + at.n - 1) / at.n;
             for (int64_t i = 0; i < at.n;) {
                 int64_t n = at.n - i < 2 * slice ? at.n - i : slice;
-                if (job->prefetch_rows && block + 1 < end)
-                    prefetch(job, job->src + next.src, &asked,
-                             asked + n * cut->cell / LINE + job->prefetch_rows * n / at.n + 1);
                 fill(job, out + i * job->axis[job->split_at].dst, job->src + at.src + i * cut->split.src, n);
                 i += n;
+                if (d.row < d.rows)
+                    drain_lines(job, &d, i < at.n ? share : INT64_MAX, &ahead);
+                else
+                    look_out(job, &ahead, share);
             }
             if (image)
-                for (int64_t row = 0; row < cut->dst_rows; row++)
-                    flush_row(job, job->dst + at.dst + job->dst_at[row], out + row * job->pitch, at.n * cut->dst_run,
-                              &waiting[row], at.last || block + 1 == end);
+                d = (drain){.dst = job->dst + at.dst,
+                            .image = image,
+                            .rows = cut->dst_rows,
+                            .bytes = at.n * cut->dst_run,
+                            .waiting = waiting,
+                            .next_image = at.last || block + 1 == end ? NULL : images[~block & 1]};
             at = next;
         }
+        drain_lines(job, &d, INT64_MAX, &(lookout){.src = NULL});
     }
-    if (image)
+    if (job->pitch)
         job->kernels->fence();
 }
 
@@ -360,8 +416,11 @@ gm_status gm_move_thin(const gm_cpu *cpu, const gm_plan *plan, char *dst, const 
     /* One allocation: the program, the rows, an image for each thread. */
     size_t program_bytes = (sizeof(gm_shuffle) + LINE - 1) / LINE * LINE;
     size_t rows_bytes = ((size_t)(cut->dst_rows + src_rows) * sizeof(int64_t) + LINE - 1) / LINE * LINE;
-    job.image_bytes = streams ? (cut->dst_rows * (job.pitch + 1) + 4095) / 4096 * 4096 + LINE : 0;
-    char *memory = gm_alloc(program_bytes + rows_bytes + (size_t)(parts * job.image_bytes));
+    if (streams) {
+        job.image_bytes = cut->dst_rows * job.pitch + LINE;
+        job.scratch_bytes = (2 * job.image_bytes + cut->dst_rows + LINE + 4095) / 4096 * 4096;
+    }
+    char *memory = gm_alloc(program_bytes + rows_bytes + (size_t)(parts * job.scratch_bytes));
     if (!memory)
         return GM_NO_MEMORY;
     gm_shuffle *program = (gm_shuffle *)memory;
@@ -373,7 +432,7 @@ gm_status gm_move_thin(const gm_cpu *cpu, const gm_plan *plan, char *dst, const 
     list_rows(job.src_at, cut->inner, cut->ninner, src_row, 0);
     if (src_rows <= MAX_PREFETCH_ROWS && cut->split.src > 0) {
         job.prefetch_rows = src_rows;
-        job.prefetch_bytes = cut->step * cut->split.src;
+        job.prefetch_lines = cut->step * cut->split.src / LINE + 1;
     }
 
     int shuffles = choose_shuffle(&job, program), turns = choose_turn(&job);
@@ -381,6 +440,13 @@ gm_status gm_move_thin(const gm_cpu *cpu, const gm_plan *plan, char *dst, const 
         job.kind = GM_THIN_SHUFFLE;
     else if (turns)
         job.kind = GM_THIN_TURN;
+
+    int64_t unit = LINE / cut->item > 0 ? LINE / cut->item : 1;
+    if (job.kind == GM_THIN_SHUFFLE && job.chunk == job.split_at)
+        unit = job.chunk_len;
+    job.slice = SLICE / cut->cell / unit * unit;
+    if (job.slice < unit)
+        job.slice = unit;
 
     int64_t blocks = cut->outers * cut->blocks, block_bytes = cut->step * cut->cell;
     job.grain = blocks / (parts * 8);
