@@ -108,17 +108,13 @@ static PyObject *new_array(PyArray_Descr *descr, int ndim, const int64_t *shape)
     return PyArray_NewFromDescr(&PyArray_Type, descr, ndim, (npy_intp *)shape, NULL, NULL, 0, NULL);
 }
 
-/* Items of size 0 (V0, S0, U0): NumPy takes such a type for one whose size is to be found, except for a prototype. */
-static PyObject *new_array_of_nothing(PyArray_Descr *descr, int ndim, const int64_t *shape)
+/* Items of size 0 (V0, S0, U0): NumPy's copies have room for one character, cleared. What is to be moved is nothing. */
+static PyObject *new_array_of_nothing(PyArrayObject *like, int ndim, const int64_t *shape)
 {
-    static char nowhere;
-    npy_intp strides[GM_MAX_NDIM] = {0};
-    PyObject *prototype = PyArray_New(&PyArray_Type, ndim, (npy_intp *)shape, NPY_BYTE, strides, &nowhere, 0, 0, NULL);
-    if (!prototype)
-        return NULL;
-    Py_INCREF((PyObject *)descr);
-    PyObject *array = PyArray_NewLikeArray((PyArrayObject *)prototype, NPY_CORDER, descr, 0);
-    Py_DECREF(prototype);
+    PyArray_Dims dims = {(npy_intp *)shape, ndim};
+    PyObject *view = PyArray_Newshape(like, &dims, NPY_CORDER);
+    PyObject *array = view ? PyArray_NewCopy((PyArrayObject *)view, NPY_CORDER) : NULL;
+    Py_XDECREF(view);
     return array;
 }
 
@@ -134,7 +130,7 @@ int gm_operand_empty(gm_state *state, const gm_operand *like, int ndim, const in
         return 0;
     }
     PyObject *array =
-        like->array.itemsize > 0 ? new_array(like->descr, ndim, shape) : new_array_of_nothing(like->descr, ndim, shape);
+        like->array.itemsize > 0 ? new_array(like->descr, ndim, shape) : new_array_of_nothing((PyArrayObject *)like->object, ndim, shape);
     if (!array)
         return -1;
     view_of(result, (PyArrayObject *)array);

@@ -34,7 +34,7 @@ int gm_transfer_apart(gm_state *state, const gm_transfer *transfer, const gm_arr
 {
     gm_plan plan;
 
-    gm_plan_make(&plan, dst->itemsize, dst->ndim, dst->shape, src->strides, dst->strides);
+    gm_plan_make(&plan, src->itemsize, dst->ndim, dst->shape, src->strides, dst->strides);
     if (plan.family == GM_EMPTY)
         return 0;
     PyThreadState *saved = gm_release_for(plan.items * plan.item);
