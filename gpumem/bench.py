@@ -301,7 +301,7 @@ def measure(case: Case, arena: Arena, peers: Sequence[Peer], rounds: int) -> Row
     timers = {US: job.gpumem()}
     timers |= {peer.name: timer for peer in peers if (timer := job.peer(peer))}
     for name, timer in timers.items():
-        if name == US or job.exact:
+        if name == US or job.must_check(name):
             job.verify(f"{name}: {case.label}", timer)
     references = {name: Timer(call) for name, call in job.references().items()}
     with np.errstate(over="ignore", invalid="ignore"):  # a peer's float16 sum may overflow

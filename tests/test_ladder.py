@@ -45,7 +45,9 @@ def test_any_type_of_fixed_size_moves(dtype):
     assert small(dtype=dtype)["tuned"].gb_per_s > 0
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", ">i2", "float16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint64", ">i2", ">f8", "float16", "float32", "float64", "complex64"]
+)
 def test_any_number_is_summed(dtype):
     assert small("reduce", dtype=dtype)["tuned"].gb_per_s > 0
 
