@@ -4,7 +4,7 @@
 #include "thin.h"
 #include "isa.h"
 #include "pool.h"
-#include "strided.h"
+#include "thin_fill.h"
 #include "thin_plan.h"
 #include "../base/memory.h"
 #include <stdatomic.h>
@@ -19,26 +19,10 @@ enum {
     MAX_PREFETCH_ROWS = 1024, /* a block of more rows is left to the hardware */
 };
 
-/* Cycles for 64 bytes, measured on Zen 4; only their ratio matters. */
-enum { TERM_COST = 3, VECTOR_COST = 2, TURN_COST = 9 };
-
-typedef struct loop {
-    int64_t count, src, dst;
-} loop;
-
 typedef struct thin_job {
     const gm_thin_kernels *kernels;
     gm_thin_plan cut;
-    gm_thin_kind kind;
-    int naxes; /* the axes of a block: the inner ones, and the split at `split_at` */
-    int split_at;
-    gm_axis axis[GM_MAX_NDIM]; /* dst: steps in the image, or in the destination when there is none */
-    int a, b, log_size;        /* turn: the axes that are contiguous in the source and in the destination */
-    uint64_t whole;            /* shuffle: the axes that the program walks by itself */
-    int chunk;                 /* and the one it walks `chunk_len` positions of; -1 for none */
-    int64_t chunk_len;
-    const gm_shuffle *program;
-
+    gm_fill fill;
     char *dst;
     const char *src;
     int64_t pitch;                      /* bytes between the rows of an image; 0 when there is no image */
@@ -50,82 +34,6 @@ typedef struct thin_job {
     int64_t grain;
     _Atomic int64_t next;
 } thin_job;
-
-static void run_loops(const thin_job *job, const loop *loops, int n, char *dst, const char *src, int64_t na, int64_t nb)
-{
-    int64_t index[GM_MAX_NDIM] = {0};
-
-    for (;;) {
-        int i = n - 1;
-        if (job->kind == GM_THIN_TURN) {
-            job->kernels->turn[job->log_size](dst, job->axis[job->a].dst, src, job->axis[job->b].src, na, nb);
-        } else {
-            job->kernels->shuffle(job->program, dst, loops[i].dst, src, loops[i].src, loops[i].count);
-            i--;
-        }
-        for (; i >= 0; i--) {
-            dst += loops[i].dst;
-            src += loops[i].src;
-            if (++index[i] < loops[i].count)
-                break;
-            dst -= loops[i].dst * loops[i].count;
-            src -= loops[i].src * loops[i].count;
-            index[i] = 0;
-        }
-        if (i < 0)
-            return;
-    }
-}
-
-/* Moves `n` positions of the split axis. */
-static void fill(const thin_job *job, char *dst, const char *src, int64_t n)
-{
-    gm_axis axis[GM_MAX_NDIM];
-    loop loops[GM_MAX_NDIM + 1];
-    int count = 0, longest = 0;
-
-    memcpy(axis, job->axis, (size_t)job->naxes * sizeof *axis);
-    axis[job->split_at].len = n;
-    if (job->kind == GM_THIN_ITEMS) {
-        gm_copy_box(dst, src, job->cut.item, axis, job->naxes);
-        return;
-    }
-    for (int k = 0; k < job->naxes; k++) {
-        int walked = job->kind == GM_THIN_TURN ? k == job->a || k == job->b : (int)(job->whole >> k & 1);
-        if (walked)
-            continue;
-        loops[count] = (loop){axis[k].len, axis[k].src, axis[k].dst};
-        if (job->kind == GM_THIN_SHUFFLE && k == job->chunk)
-            loops[count] =
-                (loop){axis[k].len / job->chunk_len, axis[k].src * job->chunk_len, axis[k].dst * job->chunk_len};
-        if (loops[count].count > loops[longest].count)
-            longest = count;
-        count++;
-    }
-    if (job->kind == GM_THIN_TURN) {
-        run_loops(job, loops, count, dst, src, axis[job->a].len, axis[job->b].len);
-        return;
-    }
-    if (count == 0)
-        loops[count++] = (loop){1, 0, 0};
-    loop inner = loops[longest];
-    loops[longest] = loops[count - 1];
-    loops[count - 1] = inner;
-    run_loops(job, loops, count, dst, src, 0, 0);
-    if (job->chunk < 0 || axis[job->chunk].len % job->chunk_len == 0)
-        return;
-
-    /* What the chunks leave over is the last chunk once more, shifted: it overlaps what is already there. */
-    const gm_axis *chunk = &axis[job->chunk];
-    int64_t back = chunk->len - job->chunk_len;
-    int rest = 0;
-    for (int k = 0; k < job->naxes; k++)
-        if (!(job->whole >> k & 1) && k != job->chunk)
-            loops[rest++] = (loop){axis[k].len, axis[k].src, axis[k].dst};
-    if (rest == 0)
-        loops[rest++] = (loop){1, 0, 0};
-    run_loops(job, loops, rest, dst + back * chunk->dst, src + back * chunk->src, 0, 0);
-}
 
 /* Where block number `block` starts in the arrays, and how many positions it has. */
 typedef struct place {
@@ -261,7 +169,7 @@ static void body(void *ctx, int part)
             int64_t share = (cut->dst_rows * (at.n * cut->dst_run / LINE + 1) * slice + at.n - 1) / at.n;
             for (int64_t i = 0; i < at.n;) {
                 int64_t n = at.n - i < 2 * slice ? at.n - i : slice;
-                fill(job, out + i * job->axis[job->split_at].dst, job->src + at.src + i * cut->split.src, n);
+                gm_fill_run(&job->fill, out + i * cut->dst_run, job->src + at.src + i * cut->split.src, n);
                 i += n;
                 if (d.row < d.rows)
                     drain_lines(job, &d, i < at.n ? share : INT64_MAX, &ahead);
@@ -281,85 +189,6 @@ static void body(void *ctx, int part)
     }
     if (job->pitch)
         job->kernels->fence();
-}
-
-/* The turn kernels take a block if one axis is contiguous on each side and both are long enough for them. */
-static int choose_turn(thin_job *job)
-{
-    int64_t item = job->cut.item;
-    job->a = job->b = -1;
-    for (job->log_size = 0; job->log_size < 4 && INT64_C(1) << job->log_size != item;)
-        job->log_size++;
-    for (int k = 0; k < job->naxes; k++) {
-        if (job->axis[k].src == item)
-            job->a = k;
-        if (job->axis[k].dst == item)
-            job->b = k;
-    }
-    return job->log_size < 4 && job->a >= 0 && job->b >= 0 && job->a != job->b && job->axis[job->a].len * item >= 16 &&
-           job->axis[job->b].len * item >= 16;
-}
-
-/* Blocks at an edge overlap their neighbours: the share of the work that is not done twice. */
-static int64_t turn_cost(const thin_job *job)
-{
-    int64_t group = 16 / job->cut.item, na = job->axis[job->a].len, nb = job->axis[job->b].len;
-    int64_t blocks = ((na + group - 1) / group) * ((nb + group - 1) / group);
-    return TURN_COST * 100 * blocks * group * group / (na * nb);
-}
-
-static int64_t common(int64_t a, int64_t b)
-{
-    return b ? common(b, a % b) : a;
-}
-
-/* Grows the program's box from the destination's innermost axis outwards until it fills whole vectors, or nearly. */
-static int choose_shuffle(thin_job *job, gm_shuffle *program)
-{
-    const gm_thin_kernels *kernels = job->kernels;
-    int64_t bytes = job->cut.item;
-    gm_axis box[GM_MAX_NDIM];
-    int n = 0;
-
-    job->whole = 0;
-    job->chunk = -1;
-    if (!kernels->window)
-        return 0;
-    for (;;) {
-        int k = 0;
-        while (k < job->naxes && (job->axis[k].dst != bytes || job->whole >> k & 1))
-            k++;
-        if (k == job->naxes)
-            break;
-        gm_axis axis = job->axis[k];
-        int64_t period = LINE / common(LINE, bytes), vectors = bytes * period / LINE;
-        if (vectors > 8) /* fewer, not quite full vectors */
-            for (int64_t p = 1; p < period; p++)
-                if (bytes * p * 10 >= (bytes * p + LINE - 1) / LINE * LINE * 9) {
-                    period = p;
-                    break;
-                }
-        if (axis.len >= period) {
-            job->chunk = k;
-            job->chunk_len = axis.len = period;
-        } else {
-            job->whole |= UINT64_C(1) << k;
-        }
-        memmove(box + 1, box, (size_t)n++ * sizeof *box);
-        box[0] = axis;
-        bytes *= axis.len;
-        if (job->chunk >= 0 || bytes * 4 >= (bytes + LINE - 1) / LINE * LINE * 3)
-            break;
-    }
-    return n > 0 && gm_shuffle_make(program, kernels->window, kernels->pair, job->cut.item, box, n);
-}
-
-static int64_t shuffle_cost(const gm_shuffle *program)
-{
-    int64_t bytes = 0;
-    for (int i = 0; i < program->vectors; i++)
-        bytes += program->vector[i].bytes;
-    return (program->terms * TERM_COST + program->vectors * VECTOR_COST) * 100 * LINE / bytes;
 }
 
 /* The rows of a block: the offsets of every combination of the inner axes that `outside` chooses. */
@@ -384,10 +213,10 @@ gm_status gm_move_thin(const gm_cpu *cpu, const gm_plan *plan, char *dst, const 
     if (plan->items == 0)
         return GM_OK;
     if (!gm_thin_cut(cut, plan))
-        return GM_OK;
+        return gm_move_naive(cpu, plan, dst, src);
 
     int64_t total = plan->items * plan->item;
-    int streams = total > cpu->l3_bytes / 2;
+    int streams = job.kernels && total > cpu->l3_bytes / 2;
     int parts = atomic_load(&cpu->threads);
     if (parts > total / (128 << 10) + 1)
         parts = (int)(total / (128 << 10) + 1);
@@ -407,11 +236,12 @@ gm_status gm_move_thin(const gm_cpu *cpu, const gm_plan *plan, char *dst, const 
             axis.dst = step;
             step *= axis.len;
         }
-        job.axis[job.naxes++] = axis;
+        job.fill.axis[job.fill.naxes++] = axis;
     }
-    job.split_at = job.naxes;
-    job.axis[job.naxes] = cut->split;
-    job.axis[job.naxes++].len = cut->step;
+    job.fill.item = cut->item;
+    job.fill.split_at = job.fill.naxes;
+    job.fill.axis[job.fill.naxes] = cut->split;
+    job.fill.axis[job.fill.naxes++].len = cut->step;
 
     /* One allocation: the program, the rows, an image for each thread. */
     size_t program_bytes = (sizeof(gm_shuffle) + LINE - 1) / LINE * LINE;
@@ -424,7 +254,6 @@ gm_status gm_move_thin(const gm_cpu *cpu, const gm_plan *plan, char *dst, const 
     if (!memory)
         return GM_NO_MEMORY;
     gm_shuffle *program = (gm_shuffle *)memory;
-    job.program = program;
     job.dst_at = (int64_t *)(memory + program_bytes);
     job.src_at = job.dst_at + cut->dst_rows;
     job.scratch = memory + program_bytes + rows_bytes;
@@ -435,15 +264,8 @@ gm_status gm_move_thin(const gm_cpu *cpu, const gm_plan *plan, char *dst, const 
         job.prefetch_lines = cut->step * cut->split.src / LINE + 1;
     }
 
-    int shuffles = choose_shuffle(&job, program), turns = choose_turn(&job);
-    if (shuffles && (!turns || shuffle_cost(program) <= turn_cost(&job)))
-        job.kind = GM_THIN_SHUFFLE;
-    else if (turns)
-        job.kind = GM_THIN_TURN;
-
-    int64_t unit = LINE / cut->item > 0 ? LINE / cut->item : 1;
-    if (job.kind == GM_THIN_SHUFFLE && job.chunk == job.split_at)
-        unit = job.chunk_len;
+    gm_fill_choose(&job.fill, job.kernels, program);
+    int64_t unit = gm_fill_unit(&job.fill);
     job.slice = SLICE / cut->cell / unit * unit;
     if (job.slice < unit)
         job.slice = unit;
