@@ -278,6 +278,8 @@ def test_gpumem_takes_it_back():
     out = array_of(np.zeros((2, 3), "f4"))
     assert _core.transpose(result, out=out) is out
     assert (np.from_dlpack(out) == numbers(2, 3)).all()
+    x = numbers(128, 128)
+    assert growth(lambda: _core.copy(array_of(x)), 2000) < 1 << 20  # 128 MB if an input stayed
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"])
