@@ -320,7 +320,7 @@ def test_no_memory_for_threads_leaves_the_work_to_the_caller():
         gpumem.set_num_threads(8)
         x = np.arange(4 << 20, dtype="u4").reshape(2048, -1)
         out, expected = np.zeros_like(x.T, order="C"), x.T.copy()
-        leave(1 << 20)
+        leave(6 << 20)  # less than one thread's stack
         assert gpumem.transpose(x, out=out) is out
         leave_all()
         assert (out == expected).all()

@@ -53,7 +53,7 @@ static int is_masked(PyObject *object)
 static void view_of(gm_operand *operand, PyArrayObject *array)
 {
     int ndim = PyArray_NDIM(array);
-    size_t size = (size_t)ndim * sizeof(int64_t);
+    const npy_intp *shape = PyArray_DIMS(array), *strides = PyArray_STRIDES(array); /* NULL without axes */
 
     operand->array.data = PyArray_BYTES(array);
     operand->array.itemsize = PyArray_ITEMSIZE(array);
@@ -61,8 +61,10 @@ static void view_of(gm_operand *operand, PyArrayObject *array)
     operand->array.device = GM_CPU;
     operand->array.device_id = 0;
     operand->array.stream = NULL;
-    memcpy(operand->array.shape, PyArray_DIMS(array), size);
-    memcpy(operand->array.strides, PyArray_STRIDES(array), size);
+    for (int i = 0; i < ndim; i++) {
+        operand->array.shape[i] = shape[i];
+        operand->array.strides[i] = strides[i];
+    }
     operand->descr = PyArray_DESCR(array);
     operand->object = (PyObject *)array;
     operand->readonly = PyArray_ISWRITEABLE(array) ? NULL : "its writeable flag is off";
