@@ -1,7 +1,6 @@
 """Exchange tables: found on the type, checked for their version, and used for inputs and for results."""
 
 import ctypes
-import gc
 import os
 import shutil
 import subprocess
@@ -370,5 +369,4 @@ def test_marks_count_before_the_table(library):
     with pytest.raises(BufferError, match=r"x.resolve_conj\(\)"):
         _core.copy(array)
     assert lib.log == []
-    gc.collect()
     assert array.exported == 0
