@@ -6,11 +6,12 @@ The ladder shows what each optimisation is worth on this machine: `stages`, `lad
 """
 
 from ._core import Array, copy, get_num_threads, matrix_transpose, permute_dims, set_num_threads, sum, transpose
-from .bench import Result, bench
+from .bench import bench
 from .errors import UsageError, WrongResultError
 from .info import Info, info
 from .ladder import Ladder, ladder
 from .ops import to_aos, to_soa
+from .result import Result
 from .stage_table import Stage, stages
 
 __all__ = [

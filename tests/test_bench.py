@@ -9,8 +9,9 @@ import pytest
 
 import gpumem
 from gpumem import peers
-from gpumem.bench import Result, Row, make_job, measure
+from gpumem.bench import make_job, measure
 from gpumem.cases import GROUPS, OPS, Case, cases
+from gpumem.result import Result, Row
 from gpumem.timing import Spread, interleave, ratio
 from gpumem.work import Arena, touched
 
