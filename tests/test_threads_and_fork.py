@@ -43,6 +43,23 @@ def test_threads_calling_at_once():
         list(pool.map(work, jobs))
 
 
+@pytest.mark.parametrize("dtype", ["u1", "f4", "V3"])
+def test_the_gaps_of_a_strided_out_belong_to_others(dtype):
+    """Two threads fill the odd and the even items of one buffer: writing a gap back would undo the other's."""
+    mine, others = (random_bytes((500, 300), dtype, seed) for seed in (1, 2))
+    whole = np.zeros((500, 600), dtype)
+
+    def fill(x, out):
+        for _ in range(60):
+            out[...] = np.zeros((), dtype)
+            gpumem.copy(x, out=out)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(fill, (mine, others), (whole[:, ::2], whole[:, 1::2])))
+    assert same(whole[:, ::2].copy(), mine)
+    assert same(whole[:, 1::2].copy(), others)
+
+
 def test_the_thread_count_may_change_under_way():
     x = random_bytes((1000, 700), "f4")
     before, stop = gpumem.get_num_threads(), threading.Event()

@@ -100,23 +100,35 @@ int gm_axis_set_from(PyObject *object, int ndim, unsigned char *chosen)
     return rc < 0 ? -1 : 0;
 }
 
-/* Libraries have device objects of their own: they are known by what they print. */
-int gm_check_place(PyObject *device, PyObject *stream)
+/* A library's own object for the device that x is on. */
+static int is_device_of(PyObject *device, PyObject *x)
 {
-    if (!is_absent(device)) {
+    PyObject *own = PyUnicode_Check(device) ? NULL : PyObject_GetAttrString(x, "device");
+    int same = own ? PyObject_RichCompareBool(own, device, Py_EQ) : 0;
+    Py_XDECREF(own);
+    if (same <= 0)
+        PyErr_Clear(); /* then it is known by what it prints, or not at all */
+    return same > 0;
+}
+
+int gm_check_place(PyObject *device, PyObject *stream, PyObject *x)
+{
+    static const struct {
+        const char *name;
+        gm_status status;
+    } places[] = {{"cpu", GM_OK}, {"cuda", GM_NO_CUDA}, {"sim", GM_NO_SIM}};
+
+    if (!is_absent(device) && !is_device_of(device, x)) {
+        gm_status status = GM_DEVICE;
         PyObject *name = PyObject_Str(device);
         if (!name)
             return -1;
-        int cpu = PyUnicode_CompareWithASCIIString(name, "cpu") == 0;
-        int cuda = PyUnicode_CompareWithASCIIString(name, "cuda") == 0;
-        int sim = PyUnicode_CompareWithASCIIString(name, "sim") == 0;
+        for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+            if (PyUnicode_CompareWithASCIIString(name, places[i].name) == 0)
+                status = places[i].status;
         Py_DECREF(name);
-        if (cuda)
-            return gm_raise(GM_NO_CUDA);
-        if (sim)
-            return gm_raise(GM_NO_SIM);
-        if (!cpu)
-            return gm_raise(GM_DEVICE, device);
+        if (status != GM_OK)
+            return gm_raise(status, device);
     }
     return is_absent(stream) ? 0 : gm_raise(GM_STREAM, stream);
 }

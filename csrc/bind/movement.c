@@ -113,7 +113,8 @@ static PyObject *move(PyObject *module, const gm_movement *movement, PyObject *c
         return NULL;
     PyObject *const *option = values + 1 + movement->has_axes;
     PyObject *out = option[0];
-    if (gm_check_place(option[1], option[3]) < 0 || gm_transfer_from(state, option[2], movement->lesson, &transfer) < 0)
+    if (gm_check_place(option[1], option[3], values[0]) < 0 ||
+        gm_transfer_from(state, option[2], movement->lesson, &transfer) < 0)
         return NULL;
     if (gm_operand_from(state, values[0], "x", &source) < 0)
         return NULL;

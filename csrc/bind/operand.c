@@ -131,8 +131,8 @@ int gm_operand_empty(gm_state *state, const gm_operand *like, int ndim, const in
         result->descr = NULL;
         return 0;
     }
-    PyObject *array =
-        like->array.itemsize > 0 ? new_array(like->descr, ndim, shape) : new_array_of_nothing((PyArrayObject *)like->object, ndim, shape);
+    PyObject *array = like->array.itemsize > 0 ? new_array(like->descr, ndim, shape)
+                                               : new_array_of_nothing((PyArrayObject *)like->object, ndim, shape);
     if (!array)
         return -1;
     view_of(result, (PyArrayObject *)array);

@@ -198,7 +198,8 @@ PyObject *gm_py_sum(PyObject *module, PyObject *const *args, Py_ssize_t nargs, P
     gm_operand x, like;
     gm_reduction r;
 
-    if (gm_parse(&parameters, args, nargs, kwnames, value) < 0 || gm_check_place(value[DEVICE], value[STREAM]) < 0)
+    if (gm_parse(&parameters, args, nargs, kwnames, value) < 0 ||
+        gm_check_place(value[DEVICE], value[STREAM], value[X]) < 0)
         return NULL;
     int id = gm_stage_from(state, value[STAGE], GM_LESSON_REDUCE);
     if (id < 0 || gm_operand_from(state, value[X], "x", &x) < 0)
