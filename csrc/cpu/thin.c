@@ -14,7 +14,7 @@
 enum {
     LINE = 64,
     SLICE = 8 << 10,          /* source bytes between two looks at the prefetches: fits into the first-level cache */
-    BURST = 8,                /* lines streamed between two groups of prefetches */
+    BURST = 16,               /* lines streamed between two groups of prefetches */
     SHARE = 512 << 10,        /* bytes of work that are worth a trip to the shared counter */
     MAX_PREFETCH_ROWS = 1024, /* a block of more rows is left to the hardware */
 };
@@ -37,15 +37,15 @@ typedef struct thin_job {
 
 /* Where block number `block` starts in the arrays, and how many positions it has. */
 typedef struct place {
-    int64_t src, dst, n;
-    int first, last; /* of its sequence along the split axis */
+    int64_t src, dst, n, along;
+    int last; /* of its sequence along the split axis */
 } place;
 
 static place locate(const thin_job *job, int64_t block)
 {
     const gm_thin_plan *cut = &job->cut;
     int64_t along = block % cut->blocks, rest = block / cut->blocks;
-    place at = {along * cut->step * cut->split.src, along * cut->step * cut->split.dst, cut->step, along == 0,
+    place at = {along * cut->step * cut->split.src, along * cut->step * cut->split.dst, cut->step, along,
                 along == cut->blocks - 1};
     if (at.last)
         at.n = cut->split.len - along * cut->step;
@@ -56,6 +56,16 @@ static place locate(const thin_job *job, int64_t block)
         at.dst += i * cut->outer[k].dst;
     }
     return at;
+}
+
+/* The place of block number `block`, which follows the one at `at`. */
+static place following(const thin_job *job, const place *at, int64_t block)
+{
+    const gm_thin_plan *cut = &job->cut;
+    if (at->along + 2 >= cut->blocks)
+        return locate(job, block);
+    return (place){at->src + cut->step * cut->split.src, at->dst + cut->step * cut->split.dst, cut->step, at->along + 1,
+                   0};
 }
 
 /* The lines of a block that is to come, in the order of its source rows. */
@@ -164,7 +174,7 @@ static void body(void *ctx, int part)
             memset(waiting, 0, (size_t)cut->dst_rows);
         for (int64_t block = begin; block < end; block++) {
             char *image = images[block & 1], *out = image ? image : job->dst + at.dst;
-            place next = block + 1 < end ? locate(job, block + 1) : at;
+            place next = block + 1 < end ? following(job, &at, block + 1) : at;
             lookout ahead = {.src = block + 1 < end ? job->src + next.src : NULL};
             int64_t share = (cut->dst_rows * (at.n * cut->dst_run / LINE + 1) * slice + at.n - 1) / at.n;
             for (int64_t i = 0; i < at.n;) {
