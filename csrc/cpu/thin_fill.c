@@ -5,7 +5,7 @@
 enum { LINE = 64 };
 
 /* Cycles for 64 bytes, measured on Zen 4; only their ratio matters. */
-enum { TERM_COST = 3, VECTOR_COST = 2, TURN_COST = 9 };
+enum { TERM_COST = 3, DENSE_TERM_COST = 2, VECTOR_COST = 2, TURN_COST = 9 };
 
 typedef struct loop {
     int64_t count, src, dst;
@@ -116,6 +116,52 @@ static int64_t common(int64_t a, int64_t b)
     return b ? common(b, a % b) : a;
 }
 
+/* A box that is whole vectors on both sides: the destination's innermost axes, and what lies between them in the
+ * source. */
+static int choose_dense(gm_fill *fill, gm_shuffle *program)
+{
+    int64_t bytes = fill->item, period = 0;
+    gm_axis box[GM_MAX_NDIM];
+    int n = 0, k;
+
+    fill->whole = 0;
+    fill->chunk = -1;
+    while (fill->chunk < 0) {
+        for (k = 0; k < fill->naxes && (fill->axis[k].dst != bytes || fill->whole >> k & 1);)
+            k++;
+        if (k == fill->naxes)
+            break;
+        period = LINE / common(LINE, bytes);
+        if (fill->axis[k].len >= period) {
+            fill->chunk = k;
+        } else {
+            fill->whole |= UINT64_C(1) << k;
+            bytes *= fill->axis[k].len;
+        }
+    }
+    for (k = 0; k < fill->naxes; k++)
+        if (fill->axis[k].src == fill->item && k != fill->chunk)
+            fill->whole |= UINT64_C(1) << k;
+    for (;; period *= 2) {
+        n = 0;
+        for (k = 0; k < fill->naxes; k++) {
+            if (!(fill->whole >> k & 1) && k != fill->chunk)
+                continue;
+            gm_axis axis = fill->axis[k];
+            if (k == fill->chunk)
+                axis.len = fill->chunk_len = period;
+            int at = n++;
+            for (; at > 0 && box[at - 1].dst < axis.dst; at--)
+                box[at] = box[at - 1];
+            box[at] = axis;
+        }
+        if (gm_shuffle_make_dense(program, fill->item, box, n))
+            return 1;
+        if (fill->chunk < 0 || period * 2 > fill->axis[fill->chunk].len || period >= 2 * LINE)
+            return 0;
+    }
+}
+
 /* Grows the program's box from the destination's innermost axis outwards until it fills whole vectors, or nearly. */
 static int choose_shuffle(gm_fill *fill, gm_shuffle *program)
 {
@@ -124,10 +170,12 @@ static int choose_shuffle(gm_fill *fill, gm_shuffle *program)
     gm_axis box[GM_MAX_NDIM];
     int n = 0;
 
-    fill->whole = 0;
-    fill->chunk = -1;
     if (!kernels->window)
         return 0;
+    if (kernels->dense && choose_dense(fill, program))
+        return 1;
+    fill->whole = 0;
+    fill->chunk = -1;
     for (;;) {
         int k = 0;
         while (k < fill->naxes && (fill->axis[k].dst != bytes || fill->whole >> k & 1))
@@ -162,7 +210,8 @@ static int64_t shuffle_cost(const gm_shuffle *program)
     int64_t bytes = 0;
     for (int i = 0; i < program->vectors; i++)
         bytes += program->vector[i].bytes;
-    return (program->terms * TERM_COST + program->vectors * VECTOR_COST) * 100 * LINE / bytes;
+    return (program->terms * (program->dense ? DENSE_TERM_COST : TERM_COST) + program->vectors * VECTOR_COST) * 100 *
+           LINE / bytes;
 }
 
 void gm_fill_choose(gm_fill *fill, const gm_thin_kernels *kernels, gm_shuffle *program)
