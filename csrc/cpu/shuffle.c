@@ -132,13 +132,11 @@ static int list_windows(int64_t *at, int64_t item, const gm_axis *axis, int naxe
 
 int gm_shuffle_make_dense(gm_shuffle *program, int64_t item, const gm_axis *axis, int naxes)
 {
-    int64_t run_bytes = item, runs = 1;
+    int64_t run_bytes = item;
     int inner = 0, dense = list_windows(program->window_at, item, axis, naxes), pairs = (dense + 1) / 2;
 
     while (inner < naxes && axis[naxes - 1 - inner].dst == run_bytes)
         run_bytes *= axis[naxes - 1 - inner++].len;
-    for (int k = 0; k < naxes - inner; k++)
-        runs *= axis[k].len;
     if (!dense || run_bytes % 64 != 0)
         return 0;
     program->dense = program->vectors = dense;
