@@ -42,11 +42,13 @@ class Build(build_ext):
     """Compiles the C files side by side, and only those that are older than what they may include."""
 
     def finalize_options(self) -> None:
+        given = self.build_temp
         super().finalize_options()
-        # Objects made by another compiler, or for a sanitizer, must not end up in this build.
-        variant = "-".join([os.environ.get("CC", "").replace("/", "_"), *SANITIZE.split(",")])
-        self.build_temp = f"{self.build_temp}-{variant}".rstrip("-")
-        self.force = True  # link always: the library of another variant may lie there, and be newer
+        if given is None:
+            # One folder for each kind of object, editable installations included, so that each is compiled once.
+            compiler = os.environ.get("CC", "").replace("/", "_")
+            kind = [sys.implementation.cache_tag, sysconfig.get_platform(), compiler, *SANITIZE.split(",")]
+            self.build_temp = str(HERE / "build" / "-".join(filter(None, ["temp", *kind])))
 
     def build_extension(self, ext: Extension) -> None:
         if not (Path(sysconfig.get_path("include")) / "Python.h").exists():
