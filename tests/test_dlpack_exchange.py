@@ -22,6 +22,7 @@ from dlpack_abi import (
     Versioned,
     api,
     delete,
+    growth,
 )
 
 from gpumem import _core
@@ -132,6 +133,15 @@ def test_without_an_allocator_the_memory_is_ours(library):
     assert lib.log == ["from_py_object", "to_py_object"]
     assert lib.items() == x.T.tobytes()
     assert lib.taken[-1].flags == 0
+
+    array = lib.array(numbers(128, 128))
+
+    def once():
+        _core.copy(array)
+        lib.close()
+        lib.log.clear()
+
+    assert growth(once, 2000) < 2 << 20  # 128 MB if the library's copy of the tensor were not the last owner
 
 
 def test_a_table_that_only_wraps_leaves_imports_to_dlpack(library):
