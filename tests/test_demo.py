@@ -32,7 +32,7 @@ def test_both_directions_are_checked_and_timed():
     assert "permute_dims(photo, (2, 0, 1))" in str(result)
 
 
-@pytest.mark.parametrize(("axes", "said"), [((2, 0, 1), "photograph to planes"), ((1, 2, 0), "planes to photograph")])
+@pytest.mark.parametrize("axes, said", [((2, 0, 1), "photograph to planes"), ((1, 2, 0), "planes to photograph")])
 def test_a_wrong_byte_stops_it(axes, said, monkeypatch):
     right = _core.permute_dims
 
