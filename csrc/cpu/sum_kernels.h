@@ -2,8 +2,9 @@
 #pragma once
 #include "sum.h"
 
-/* The most rows and columns that one call of a column kernel takes: a narrow integer's partial sums just fit. */
-enum { GM_SUM_ROWS = 256, GM_SUM_COLS = 1024 };
+/* The most rows and columns that one call of a column kernel takes. So many rows of a narrow integer just fit a field
+ * of twice its width; strips of so many columns are long enough to read, and their accumulators still lie in L2. */
+enum { GM_SUM_ROWS = 256, GM_SUM_COLS = 8192 };
 
 /* out[r] = the sum of the n contiguous items at src + r * step; n >= 1. Complex: two accumulators a row. */
 typedef void gm_sum_rows_fn(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t n);

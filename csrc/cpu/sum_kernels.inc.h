@@ -85,6 +85,18 @@ SUM_INLINE sum_f8 sum_load_float64(const char *src)
     return r;
 }
 
+/* A vector of float64 from as many float32. GCC makes three instructions of __builtin_convertvector. */
+SUM_INLINE sum_f64 sum_widen(sum_f32h x)
+{
+#if GM_AVX512
+    return (sum_f64)_mm512_cvtps_pd((__m256)x);
+#elif GM_AVX2
+    return (sum_f64)_mm256_cvtps_pd((__m128)x);
+#else
+    return __builtin_convertvector(x, sum_f64);
+#endif
+}
+
 SUM_INLINE sum_f8 sum_load_float32(const char *src)
 {
     sum_f8 r;
@@ -92,7 +104,7 @@ SUM_INLINE sum_f8 sum_load_float32(const char *src)
     {
         sum_f32h x;
         memcpy(&x, src + i * (int)sizeof x, sizeof x);
-        r.v[i] = __builtin_convertvector(x, sum_f64);
+        r.v[i] = sum_widen(x);
     }
     return r;
 }
@@ -230,14 +242,23 @@ SUM_INLINE sum_f8 sum_last_lanes(sum_f8 x, int64_t n)
     return x;
 }
 
+/* The first and the last eight of sixteen float32. */
 SUM_INLINE sum_f8 sum_low(sum_s16 x)
 {
+#if GM_AVX512
+    return (sum_f8){{sum_widen((sum_f32h)_mm512_castps512_ps256((__m512)x.v[0]))}};
+#else
     return sum_load_float32((const char *)&x);
+#endif
 }
 
 SUM_INLINE sum_f8 sum_high(sum_s16 x)
 {
+#if GM_AVX512
+    return (sum_f8){{sum_widen((sum_f32h)_mm512_extractf32x8_ps((__m512)x.v[0], 1))}};
+#else
     return sum_load_float32((const char *)&x + 32);
+#endif
 }
 
 /* ---- from eight lanes to one sum, or to the two of a complex number: lane i and lane i + 4, then + 2, then + 1 ----
@@ -618,11 +639,23 @@ SUM_ROWS(complex128, float64, 8, sum_f8, sum_f64, 2, -0.0)
 /* Eight rows at a time, so that the accumulators, which lie in L1, are read and written once for them all. */
 enum { SUM_STEP = 8 };
 
+/* Asks for the same bytes of the next SUM_STEP rows, into L2: a strip is too short for the processor to see where it
+ * goes. Past the last row an address may be anything: nothing is read there, so no pointer is formed. */
+SUM_INLINE void sum_ask(const char *src, int64_t step, int R, int bytes)
+{
+    uintptr_t next = (uintptr_t)src + (uintptr_t)(SUM_STEP * step);
+    if (R == SUM_STEP)
+        for (int r = 0; r < SUM_STEP; r++)
+            for (int b = 0; b < bytes; b += 64)
+                __builtin_prefetch((const char *)(next + (uintptr_t)(r * step) + (unsigned)b), 0, 2);
+}
+
 /* `width` columns from column c on, for R rows; adds to `out` if there is something in it already. */
 #define SUM_STRIP(dtype, size, V8, none)                                                                               \
     SUM_INLINE void sum_strip_##dtype(gm_acc *out, const char *src, int64_t step, int R, int vectors, int more)        \
     {                                                                                                                  \
         V8 acc[4];                                                                                                     \
+        sum_ask(src, step, R, 8 * vectors * size);                                                                     \
         for (int v = 0; v < vectors; v++)                                                                              \
             acc[v] = sum_load_##dtype(src + 8 * v * size);                                                             \
         for (int r = 1; r < R; r++)                                                                                    \
@@ -679,32 +712,43 @@ SUM_COLS(float64)
 
 /* As above, but four rows of 16-bit floats are first added in float32. */
 #define SUM_HALF_COLS(dtype, name)                                                                                     \
+    SUM_INLINE void sum_halves_##dtype(gm_acc *out, const char *src, int64_t step, int vectors, int more)              \
+    {                                                                                                                  \
+        sum_s16 sum[2][4];                                                                                             \
+        sum_ask(src, step, SUM_STEP, 32 * vectors);                                                                    \
+        for (int h = 0; h < 2; h++) {                                                                                  \
+            const char *p = src + 4 * h * step;                                                                        \
+            for (int v = 0; v < vectors; v++)                                                                          \
+                sum[h][v] = add_sum_s16(sum_load16_##dtype(p + 32 * v), sum_load16_##dtype(p + step + 32 * v));        \
+            p += 2 * step;                                                                                             \
+            for (int v = 0; v < vectors; v++)                                                                          \
+                sum[h][v] = add_sum_s16(                                                                               \
+                    sum[h][v], add_sum_s16(sum_load16_##dtype(p + 32 * v), sum_load16_##dtype(p + step + 32 * v)));    \
+        }                                                                                                              \
+        for (int v = 0; v < vectors; v++, out += 16) {                                                                 \
+            sum_f8 low = add_sum_f8(sum_low(sum[0][v]), sum_low(sum[1][v])), old;                                      \
+            sum_f8 high = add_sum_f8(sum_high(sum[0][v]), sum_high(sum[1][v]));                                        \
+            if (more) {                                                                                                \
+                memcpy(&old, out, sizeof old);                                                                         \
+                low = add_sum_f8(old, low);                                                                            \
+                memcpy(&old, out + 8, sizeof old);                                                                     \
+                high = add_sum_f8(old, high);                                                                          \
+            }                                                                                                          \
+            memcpy(out, &low, sizeof low);                                                                             \
+            memcpy(out + 8, &high, sizeof high);                                                                       \
+        }                                                                                                              \
+    }                                                                                                                  \
     static void name(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t cols)                           \
     {                                                                                                                  \
-        int64_t r = 0, wide = cols / 16 * 16;                                                                          \
+        int64_t r = 0;                                                                                                 \
         for (; r + SUM_STEP <= rows; r += SUM_STEP) {                                                                  \
             const char *row = src + r * step;                                                                          \
-            for (int64_t c = 0; c < wide; c += 16) {                                                                   \
-                sum_s16 s[2];                                                                                          \
-                for (int i = 0; i < 2; i++) {                                                                          \
-                    const char *p = row + 4 * i * step + 2 * c;                                                        \
-                    s[i] =                                                                                             \
-                        add_sum_s16(add_sum_s16(sum_load16_##dtype(p), sum_load16_##dtype(p + step)),                  \
-                                    add_sum_s16(sum_load16_##dtype(p + 2 * step), sum_load16_##dtype(p + 3 * step)));  \
-                }                                                                                                      \
-                sum_f8 low = add_sum_f8(sum_low(s[0]), sum_low(s[1])),                                                 \
-                       high = add_sum_f8(sum_high(s[0]), sum_high(s[1]));                                              \
-                sum_f8 old;                                                                                            \
-                if (r) {                                                                                               \
-                    memcpy(&old, out + c, sizeof old);                                                                 \
-                    low = add_sum_f8(old, low);                                                                        \
-                    memcpy(&old, out + c + 8, sizeof old);                                                             \
-                    high = add_sum_f8(old, high);                                                                      \
-                }                                                                                                      \
-                memcpy(out + c, &low, sizeof low);                                                                     \
-                memcpy(out + c + 8, &high, sizeof high);                                                               \
-            }                                                                                                          \
-            sum_pass_##dtype(out, row, step, SUM_STEP, wide, cols, r > 0);                                             \
+            int64_t c = 0;                                                                                             \
+            for (; c + 64 <= cols; c += 64)                                                                            \
+                sum_halves_##dtype(out + c, row + 2 * c, step, 4, r > 0);                                              \
+            for (; c + 16 <= cols; c += 16)                                                                            \
+                sum_halves_##dtype(out + c, row + 2 * c, step, 1, r > 0);                                              \
+            sum_pass_##dtype(out, row, step, SUM_STEP, c, cols, r > 0);                                                \
         }                                                                                                              \
         if (r < rows)                                                                                                  \
             sum_pass_##dtype(out, src + r * step, step, (int)(rows - r), 0, cols, r > 0);                              \
@@ -728,42 +772,56 @@ static void sum_cols_bfloat16(gm_acc *out, const char *src, int64_t step, int64_
 }
 
 /* Narrow integers: even and odd columns are added apart, in fields of twice the width, which hold GM_SUM_ROWS of them;
- * at the end they are put back in order. */
+ * at the end they are put back in order. `wide` lines of 64 bytes from column c on, for R rows. */
 #define SUM_INT_COLS(dtype, size, field, mask, shift, zero, bias)                                                      \
+    SUM_INLINE void sum_lines_##dtype(sum_i8 *acc, const char *src, int64_t step, int R, int lines, int64_t bytes,     \
+                                      int more)                                                                        \
+    {                                                                                                                  \
+        sum_i8 sum[8];                                                                                                 \
+        for (int i = 0; i < 2 * lines; i++)                                                                            \
+            sum[i] = more ? acc[i] : sum_all(0);                                                                       \
+        sum_ask(src, step, R, 64 * lines);                                                                             \
+        for (int r = 0; r < R; r++)                                                                                    \
+            for (int i = 0; i < lines; i++) {                                                                          \
+                const char *p = src + r * step + 64 * i;                                                               \
+                sum_i8 x = SUM_ONLY_##dtype(bytes >= 64 ? sum_load64(p) : sum_part64(p, bytes, zero));                 \
+                EACH(v)                                                                                                \
+                {                                                                                                      \
+                    sum[2 * i].v[v] += x.v[v] & mask;                                                                  \
+                    sum[2 * i + 1].v[v] += x.v[v] >> shift & mask;                                                     \
+                }                                                                                                      \
+            }                                                                                                          \
+        for (int i = 0; i < 2 * lines; i++)                                                                            \
+            acc[i] = sum[i];                                                                                           \
+    }                                                                                                                  \
+    SUM_INLINE void sum_pass_##dtype(sum_i8 *acc, const char *src, int64_t step, int R, int64_t bytes, int more)       \
+    {                                                                                                                  \
+        for (; bytes >= 256; bytes -= 256, acc += 8, src += 256)                                                       \
+            sum_lines_##dtype(acc, src, step, R, 4, 64, more);                                                         \
+        for (; bytes >= 64; bytes -= 64, acc += 2, src += 64)                                                          \
+            sum_lines_##dtype(acc, src, step, R, 1, 64, more);                                                         \
+        if (bytes)                                                                                                     \
+            sum_lines_##dtype(acc, src, step, R, 1, bytes, more);                                                      \
+    }                                                                                                                  \
     static void sum_cols_##dtype(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t cols)               \
     {                                                                                                                  \
         enum { CHUNK = 64 / size };                                                                                    \
         sum_i8 acc[2 * GM_SUM_COLS / CHUNK];                                                                           \
-        int64_t chunks = (cols + CHUNK - 1) / CHUNK;                                                                   \
-        for (int64_t r = 0; r < rows; r += SUM_STEP) {                                                                 \
-            int R = rows - r < SUM_STEP ? (int)(rows - r) : SUM_STEP;                                                  \
-            for (int64_t c = 0; c < chunks; c++) {                                                                     \
-                sum_i8 even = r ? acc[2 * c] : sum_all(0), odd = r ? acc[2 * c + 1] : sum_all(0);                      \
-                const char *p = src + r * step + 64 * c;                                                               \
-                int64_t bytes = cols * size - 64 * c;                                                                  \
-                for (int i = 0; i < R; i++, p += step) {                                                               \
-                    sum_i8 x = SUM_ONLY_##dtype(bytes >= 64 ? sum_load64(p) : sum_part64(p, bytes, zero));             \
-                    EACH(v)                                                                                            \
-                    {                                                                                                  \
-                        even.v[v] += x.v[v] & mask;                                                                    \
-                        odd.v[v] += x.v[v] >> shift & mask;                                                            \
-                    }                                                                                                  \
-                }                                                                                                      \
-                acc[2 * c] = even;                                                                                     \
-                acc[2 * c + 1] = odd;                                                                                  \
-            }                                                                                                          \
-        }                                                                                                              \
+        int64_t r = 0;                                                                                                 \
+        for (; r + SUM_STEP <= rows; r += SUM_STEP)                                                                    \
+            sum_pass_##dtype(acc, src + r * step, step, SUM_STEP, cols * size, r > 0);                                 \
+        if (r < rows)                                                                                                  \
+            sum_pass_##dtype(acc, src + r * step, step, (int)(rows - r), cols * size, r > 0);                          \
         uint64_t excess = (uint64_t)bias * (uint64_t)rows;                                                             \
-        for (int64_t c = 0; c < chunks; c++) {                                                                         \
+        for (int64_t c = 0; c < cols; c += CHUNK) {                                                                    \
             field part[CHUNK];                                                                                         \
             gm_acc wide[CHUNK];                                                                                        \
-            memcpy(part, acc + 2 * c, sizeof part);                                                                    \
+            memcpy(part, acc + 2 * (c / CHUNK), sizeof part);                                                          \
             for (int i = 0; i < CHUNK / 2; i++) {                                                                      \
                 wide[2 * i].i = part[i] - excess;                                                                      \
                 wide[2 * i + 1].i = part[CHUNK / 2 + i] - excess;                                                      \
             }                                                                                                          \
-            int64_t left = cols - c * CHUNK;                                                                           \
-            memcpy(out + c * CHUNK, wide, (size_t)(left < CHUNK ? left : CHUNK) * sizeof *wide);                       \
+            memcpy(out + c, wide, (size_t)(cols - c < CHUNK ? cols - c : CHUNK) * sizeof *wide);                       \
         }                                                                                                              \
     }
 SUM_INT_COLS(bool, 1, uint16_t, 0x00ff00ff00ff00ff, 8, 0, 0)
