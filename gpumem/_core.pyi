@@ -1,11 +1,15 @@
 """The C extension. Its functions' documentation is in their docstrings."""
 
 from collections.abc import Sequence
-from typing import Any, TypeVar, final, overload
+from typing import Any, Protocol, TypeVar, final, overload
 
 import numpy as np
 
-_Array = TypeVar("_Array")  # a numpy.ndarray, or any array that has __dlpack__
+class _SpeaksDLPack(Protocol):
+    def __dlpack__(self) -> Any: ...
+    def __dlpack_device__(self) -> tuple[Any, int]: ...
+
+_Array = TypeVar("_Array", bound=_SpeaksDLPack)
 _AnyArray = np.ndarray[Any, np.dtype[Any]]
 
 @final
