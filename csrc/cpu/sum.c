@@ -56,28 +56,34 @@ static void gather(int64_t size, char *tile, const char *src, int64_t n, int64_t
     by_size[size](tile, src, n, outer, m, inner);
 }
 
-/* n rows of few columns. The last row may end where the memory does, and so goes without its gap. */
-static void fold(const gm_sum_job *job, gm_acc *out, const char *src, int64_t cols, int64_t n, gm_acc *wide)
+/* n rows of few columns. What does not fill a wide row is one of its own, and shorter: so the last row goes without its
+ * gap, which may lie where the memory ends. */
+static void fold(const gm_sum_job *job, gm_acc *out, const char *src, int64_t cols, int64_t n, const char *next,
+                 gm_acc *wide)
 {
     gm_sum_cols_fn *kernel = job->kernels->cols[job->from];
-    int64_t row = job->row_gap * job->parts, step = job->row_gap * job->size;
+    int64_t row = job->row_gap * job->parts, width = job->join * row, step = job->join * job->row_gap * job->size;
     int64_t joined = (n - (row > cols)) / job->join, left = n - joined * job->join;
+    gm_acc *rest = wide + width;
 
-    if (left)
-        kernel(out, src + joined * job->join * step, step, left, cols);
-    if (!joined)
-        return;
-    kernel(wide, src, job->join * step, joined, job->join * row);
+    if (joined)
+        kernel(wide, src, step, joined, width, next);
+    else
+        for (int64_t i = 0; i < width; i++)
+            wide[i] = gm_sum_zero(job->from);
+    if (left) {
+        kernel(rest, src + joined * step, 0, 1, (left - 1) * row + cols, NULL);
+        add(job, wide, rest, (left - 1) * row + cols);
+    }
     for (int64_t half = job->join / 2; half > 0; half /= 2)
         add(job, wide, wide + half * row, half * row);
-    if (left)
-        add(job, out, wide, cols);
-    else
-        memcpy(out, wide, (size_t)cols * sizeof *out);
+    memcpy(out, wide, (size_t)cols * sizeof *out);
 }
 
-/* Sums `across` x `along` items at src into as many results as are across; `work` is room for tiles. */
-static void piece(const gm_sum_job *job, gm_acc *out, const char *src, int64_t across, int64_t along, gm_acc *work)
+/* Sums `across` x `along` items at src into as many results as are across. The next piece begins at `next`, if it is
+ * known; `work` is room for tiles. */
+static void piece(const gm_sum_job *job, gm_acc *out, const char *src, int64_t across, int64_t along, const char *next,
+                  gm_acc *work)
 {
     gm_sum_rows_fn *rows = job->kernels->rows[job->from];
     gm_sum_cols_fn *columns = job->kernels->cols[job->from];
@@ -89,10 +95,10 @@ static void piece(const gm_sum_job *job, gm_acc *out, const char *src, int64_t a
         rows(out, src, job->across.src, across, along);
         break;
     case GM_SUM_COLUMNS:
-        columns(out, src, job->along.src, along, cols);
+        columns(out, src, job->along.src, along, cols, next);
         break;
     case GM_SUM_FOLD:
-        fold(job, out, src, cols, along, work);
+        fold(job, out, src, cols, along, next, work);
         break;
     case GM_SUM_PACK_RUN:
         gather(job->size, tile, src, across, job->across.src, along, job->along.src);
@@ -100,7 +106,7 @@ static void piece(const gm_sum_job *job, gm_acc *out, const char *src, int64_t a
         break;
     case GM_SUM_PACK_COLUMNS:
         gather(job->size, tile, src, along, job->along.src, across, job->across.src);
-        columns(out, tile, across * job->size, along, across * job->parts);
+        columns(out, tile, across * job->size, along, across * job->parts, NULL);
         break;
     }
 }
@@ -156,7 +162,13 @@ static void sum_pieces(const gm_sum_job *job, gm_acc *out, int64_t group, int64_
             p += start * job->across.src;
         }
         p += src_offset(job->summed, job->summed_axes, index);
-        piece(job, top, p, across, least(job->along_block, job->along.len - along), tile);
+        /* The piece that follows is the rest of these columns, or the columns beside them. */
+        const char *next = NULL;
+        if (done + 1 < n && along + job->along_block < job->along.len)
+            next = p + job->along_block * job->along.src;
+        else if (done + 1 == n && job->slabs == 1 && group % job->across_blocks + 1 < job->across_blocks)
+            next = src + job->across_block * job->across.src;
+        piece(job, top, p, across, least(job->along_block, job->along.len - along), next, tile);
         if (job->collapse)
             job->kernels->rows[acc_type(job->from)](top, (const char *)top, 0, 1, across);
         for (int64_t pairs = done; pairs & 1; pairs >>= 1, top -= width)
@@ -175,7 +187,10 @@ static void finish(const gm_sum_job *job, gm_acc *acc, int64_t group)
     if (gap > 1)
         for (int64_t i = 1; i < n; i++)
             memmove(acc + i * job->parts, acc + i * gap * job->parts, (size_t)job->parts * sizeof *acc);
-    gm_sum_store(dst, job->across.dst, job->to, acc, n, job->from);
+    if (job->stream)
+        job->stream(dst, acc, n);
+    else
+        gm_sum_store(dst, job->across.dst, job->to, acc, n, job->from);
 }
 
 static void take_units(void *ctx, int thread)
@@ -208,6 +223,22 @@ static void join_slabs(const gm_sum_job *job)
     }
 }
 
+/* Results that would only push the input out of the caches go past them. */
+static gm_sum_stream_fn *stream_for(const gm_sum_job *job, int64_t l3_bytes)
+{
+    int64_t bits = gm_dtype_get(job->to)->bits, size = bits / 8;
+    int is_float32 = job->to == GM_float32 && acc_type(job->from) == GM_float64;
+    int as_is = job->to == acc_type(job->from) || (job->to == GM_int64 && acc_type(job->from) == GM_uint64);
+
+    if (job->parts == 2 || job->across.dst != size || job->groups * job->width * size < l3_bytes / 4 ||
+        (uintptr_t)job->dst % (uintptr_t)size)
+        return NULL;
+    for (int i = 0; i < job->kept_axes; i++)
+        if (job->kept[i].dst % size)
+            return NULL;
+    return is_float32 ? job->kernels->stream_float32 : as_is ? job->kernels->stream : NULL;
+}
+
 static gm_status sum_with(const gm_cpu *cpu, int threads, const gm_plan *plan, char *dst, gm_dtype to, const char *src,
                           gm_dtype from)
 {
@@ -219,6 +250,7 @@ static gm_status sum_with(const gm_cpu *cpu, int threads, const gm_plan *plan, c
 
     job.kernels = cpu->isa->sum;
     gm_sum_cut(&job, plan, dst, to, src, from);
+    job.stream = stream_for(&job, cpu->l3_bytes);
     atomic_init(&job.next, 0);
     threads = job.bytes < WORTH_THREADS ? 1 : (int)least(threads, job.units);
 

@@ -12,6 +12,8 @@ enum {
     SLABS = 64,       /* that a lone group is cut into, where it has as many pieces */
     NARROW = 256,     /* accumulators; fewer columns than that are joined */
     JOIN = 128,       /* rows to a wide one, at most */
+    JOINED = 1024,    /* accumulators of a wide one, at most */
+    ROWS = 1024,      /* sums of rows that are finished at a time: their accumulators stay in L1 */
     TILE = 4096,      /* items gathered at a time */
     TILE_COLS = 512,
 };
@@ -127,7 +129,7 @@ static void choose_blocks(gm_sum_job *job)
     switch (job->form) {
     case GM_SUM_RUN:
         job->along_block = least(along, SLAB / job->size);
-        job->across_block = most(1, least(most_results, SLAB / (job->along_block * job->size)));
+        job->across_block = most(1, least(ROWS, SLAB / (job->along_block * job->size)));
         break;
     case GM_SUM_COLUMNS:
         most_results = (most_results - 1) / job->col_gap + 1;
@@ -138,7 +140,7 @@ static void choose_blocks(gm_sum_job *job)
         break;
     case GM_SUM_FOLD:
         job->join = JOIN;
-        while (job->join * job->row_gap > most_results)
+        while (job->join > 1 && job->join * job->row_gap * job->parts > JOINED)
             job->join /= 2;
         job->along_block = GM_SUM_ROWS * job->join;
         job->across_block = across;
@@ -185,7 +187,7 @@ static void choose_units(gm_sum_job *job)
     job->width = job->collapse ? job->parts : cols;
     job->tile = 0;
     if (job->form == GM_SUM_FOLD)
-        job->tile = job->join * job->row_gap * job->parts;
+        job->tile = 2 * job->join * job->row_gap * job->parts;
     else if (job->form == GM_SUM_PACK_RUN || job->form == GM_SUM_PACK_COLUMNS)
         job->tile = blocks_of(job->across_block * job->along_block * job->size, sizeof(gm_acc));
     job->work = levels * job->width + most(job->width, cols) + job->tile;

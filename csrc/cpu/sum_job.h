@@ -37,10 +37,11 @@ typedef struct gm_sum_job {
     int64_t bytes;               /* read in all */
     int64_t work, tile;          /* accumulators that a thread works in; the last ones hold a tile */
 
-    gm_acc *partial;   /* groups x slabs x width, where there are several slabs */
-    gm_acc *workspace; /* threads x work */
-    atomic_llong next; /* unit to take */
+    gm_sum_stream_fn *stream; /* for results that are contiguous and many, or NULL */
+    gm_acc *partial;          /* groups x slabs x width, where there are several slabs */
+    gm_acc *workspace;        /* threads x work */
+    atomic_llong next;        /* unit to take */
 } gm_sum_job;
 
-/* Fills in all but the last three. */
+/* Fills in all but the last four. */
 void gm_sum_cut(gm_sum_job *job, const gm_plan *plan, char *dst, gm_dtype to, const char *src, gm_dtype from);

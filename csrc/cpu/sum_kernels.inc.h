@@ -520,317 +520,45 @@ SUM_INT_LANES(uint8, 1, 0, 0)
 SUM_INT_LANES(uint16, 2, 0, 0)
 SUM_INT_LANES(uint32, 4, 0, 0)
 
-/* ---- rows ---- */
+#include "sum_rows.inc.h"
+#include "sum_cols.inc.h"
 
-/* Rows of one to four items: several of them in one vector. */
+/* ---- results past the caches ---- */
+
+/* Up to the first whole line and after the last one by ordinary stores. */
+#define SUM_STREAM(name, type, cast, lanes, STORE)                                                                     \
+    static void name(char *dst, const gm_acc *acc, int64_t n)                                                          \
+    {                                                                                                                  \
+        int64_t i = 0;                                                                                                 \
+        for (; i < n && (uintptr_t)(dst + i * (int64_t)sizeof(type)) % GM_VECTOR; i++)                                 \
+            *(type *)(dst + i * (int64_t)sizeof(type)) = (type)acc[i].cast;                                            \
+        for (; i + lanes <= n; i += lanes)                                                                             \
+            STORE(dst + i * (int64_t)sizeof(type), acc + i);                                                           \
+        for (; i < n; i++)                                                                                             \
+            *(type *)(dst + i * (int64_t)sizeof(type)) = (type)acc[i].cast;                                            \
+        _mm_sfence();                                                                                                  \
+    }
 #if GM_AVX512
-SUM_INLINE sum_i8 sum_load_bool(const char *src)
-{
-    __m128i x = _mm_min_epu8(_mm_loadl_epi64((const __m128i *)src), _mm_set1_epi8(1));
-    return (sum_i8){{(sum_u64)_mm512_cvtepu8_epi64(x)}};
-}
-#    define SUM_LOAD_INT(dtype, load, type, convert)                                                                   \
-        SUM_INLINE sum_i8 sum_load_##dtype(const char *src)                                                            \
-        {                                                                                                              \
-            return (sum_i8){{(sum_u64)convert(load((const type *)src))}};                                              \
-        }
-SUM_LOAD_INT(int8, _mm_loadl_epi64, __m128i, _mm512_cvtepi8_epi64)
-SUM_LOAD_INT(int16, _mm_loadu_si128, __m128i, _mm512_cvtepi16_epi64)
-SUM_LOAD_INT(int32, _mm256_loadu_si256, __m256i, _mm512_cvtepi32_epi64)
-SUM_LOAD_INT(uint8, _mm_loadl_epi64, __m128i, _mm512_cvtepu8_epi64)
-SUM_LOAD_INT(uint16, _mm_loadu_si128, __m128i, _mm512_cvtepu16_epi64)
-SUM_LOAD_INT(uint32, _mm256_loadu_si256, __m256i, _mm512_cvtepu32_epi64)
-#    undef SUM_LOAD_INT
-
-/* Rows of up to P items, q items apart, 8 / P of them at a time; stops where a load would pass the last row's end.
- * Returns how many rows it did, a multiple of eight. */
-#    define SUM_TINY(dtype, size, V8, V, parts, blank)                                                                 \
-        SUM_INLINE int64_t sum_tiny_##dtype##_##parts(gm_acc *out, const char *src, int64_t q, int64_t rows,           \
-                                                      int64_t n, const int64_t P)                                      \
-        {                                                                                                              \
-            const int64_t per = 8 / P;                                                                                 \
-            int64_t index[8] = {0}, done = 0;                                                                          \
-            unsigned kept = 0;                                                                                         \
-            for (int64_t lane = 0; lane < 8; lane++)                                                                   \
-                if (lane % P < n) {                                                                                    \
-                    index[lane] = lane / P * q + lane % P;                                                             \
-                    kept |= 1u << lane;                                                                                \
-                }                                                                                                      \
-            __m512i order = _mm512_loadu_si512(index);                                                                 \
-            for (; (rows - done - 1) * q + n >= (8 - per) * q + 8 && rows - done >= 8; done += 8) {                    \
-                V x[4] = {{0}};                                                                                        \
-                for (int64_t i = 0; i < P; i++) {                                                                      \
-                    __m512d v = (__m512d)sum_load_##dtype(src + (done + i * per) * q * size).v[0];                     \
-                    x[i] = (V)_mm512_mask_permutexvar_pd(_mm512_set1_pd(blank), (__mmask8)kept, order, v);             \
-                }                                                                                                      \
-                gm_acc *to = out + done * parts;                                                                       \
-                if (P == 4)                                                                                            \
-                    sum_finish_##V8(to, sum_fold2_##V8(x[0], x[1]), sum_fold2_##V8(x[2], x[3]), parts);                \
-                else if (P == 2)                                                                                       \
-                    sum_finish_##V8(to, x[0], x[1], parts);                                                            \
-                else                                                                                                   \
-                    memcpy(to, x, sizeof *x);                                                                          \
-            }                                                                                                          \
-            return done;                                                                                               \
-        }                                                                                                              \
-        static int64_t sum_few_##dtype##_##parts(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t n)  \
-        {                                                                                                              \
-            int64_t q = step / size;                                                                                   \
-            if (step % size || n > 4)                                                                                  \
-                return 0;                                                                                              \
-            if (n > 2)                                                                                                 \
-                return q + n <= 8 ? sum_tiny_##dtype##_##parts(out, src, q, rows, n, 4) : 0;                           \
-            if (n == 2)                                                                                                \
-                return 3 * q + n <= 8 ? sum_tiny_##dtype##_##parts(out, src, q, rows, n, 2) : 0;                       \
-            return q == 1 ? sum_tiny_##dtype##_##parts(out, src, q, rows, n, 1) : 0;                                   \
-        }
-#else
-/* As lane i and lane i + 4, then + 2, then + 1 would add them. */
-#    define SUM_TINY(dtype, size, V8, V, parts, blank)                                                                 \
-        static int64_t sum_few_##dtype##_##parts(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t n)  \
-        {                                                                                                              \
-            if (n > 4)                                                                                                 \
-                return 0;                                                                                              \
-            for (int64_t r = 0; r < rows; r++, src += step) {                                                          \
-                __typeof__(gm_sum_read_##dtype(src)) x[4] = {blank, blank, blank, blank};                              \
-                for (int64_t i = 0; i < n; i++)                                                                        \
-                    x[i] = gm_sum_read_##dtype(src + i * size);                                                        \
-                x[0] += x[2], x[1] += x[3];                                                                            \
-                if (parts == 1)                                                                                        \
-                    x[0] += x[1];                                                                                      \
-                memcpy(out + r * parts, x, parts * sizeof *x);                                                         \
-            }                                                                                                          \
-            return rows;                                                                                               \
-        }
+#    define STREAM_64(to, from) _mm512_stream_si512((void *)(to), _mm512_loadu_si512(from))
+#    define STREAM_F32(to, from)                                                                                       \
+        _mm512_stream_ps((float *)(to),                                                                                \
+                         _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(_mm512_loadu_pd(from))),            \
+                                            _mm512_cvtpd_ps(_mm512_loadu_pd((from) + 8)), 1))
+#elif GM_AVX2
+#    define STREAM_64(to, from) _mm256_stream_si256((__m256i *)(to), _mm256_loadu_si256((const __m256i *)(from)))
+#    define STREAM_F32(to, from)                                                                                       \
+        _mm256_stream_ps((float *)(to), _mm256_set_m128(_mm256_cvtpd_ps(_mm256_loadu_pd(&(from)[4].f)),                \
+                                                        _mm256_cvtpd_ps(_mm256_loadu_pd(&(from)->f))))
 #endif
-
-#define SUM_ROWS(name, dtype, size, V8, V, parts, blank)                                                               \
-    SUM_TINY(dtype, size, V8, V, parts, blank)                                                                         \
-    static void sum_rows_##name(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t n)                   \
-    {                                                                                                                  \
-        n *= parts;                                                                                                    \
-        int64_t r = sum_few_##dtype##_##parts(out, src, step, rows, n);                                                \
-        for (; r + 8 <= rows; r += 8) {                                                                                \
-            V8 x[8];                                                                                                   \
-            for (int i = 0; i < 8; i++)                                                                                \
-                x[i] = sum_lanes_##dtype(src + (r + i) * step, n);                                                     \
-            sum_reduce8_##V8(out + r * parts, x, parts);                                                               \
-        }                                                                                                              \
-        for (; r < rows; r++)                                                                                          \
-            sum_reduce_##V8(out + r * parts, sum_lanes_##dtype(src + r * step, n), parts);                             \
-    }
-SUM_ROWS(bool, bool, 1, sum_i8, sum_u64, 1, 0)
-SUM_ROWS(int8, int8, 1, sum_i8, sum_u64, 1, 0)
-SUM_ROWS(int16, int16, 2, sum_i8, sum_u64, 1, 0)
-SUM_ROWS(int32, int32, 4, sum_i8, sum_u64, 1, 0)
-SUM_ROWS(int64, int64, 8, sum_i8, sum_u64, 1, 0)
-SUM_ROWS(uint8, uint8, 1, sum_i8, sum_u64, 1, 0)
-SUM_ROWS(uint16, uint16, 2, sum_i8, sum_u64, 1, 0)
-SUM_ROWS(uint32, uint32, 4, sum_i8, sum_u64, 1, 0)
-SUM_ROWS(float16, float16, 2, sum_f8, sum_f64, 1, -0.0)
-SUM_ROWS(bfloat16, bfloat16, 2, sum_f8, sum_f64, 1, -0.0)
-SUM_ROWS(float32, float32, 4, sum_f8, sum_f64, 1, -0.0)
-SUM_ROWS(float64, float64, 8, sum_f8, sum_f64, 1, -0.0)
-SUM_ROWS(complex64, float32, 4, sum_f8, sum_f64, 2, -0.0)
-SUM_ROWS(complex128, float64, 8, sum_f8, sum_f64, 2, -0.0)
-
-/* ---- columns ---- */
-
-/* Eight rows at a time, so that the accumulators, which lie in L1, are read and written once for them all. */
-enum { SUM_STEP = 8 };
-
-/* Asks for the same bytes of the next SUM_STEP rows, into L2: a strip is too short for the processor to see where it
- * goes. Past the last row an address may be anything: nothing is read there, so no pointer is formed. */
-SUM_INLINE void sum_ask(const char *src, int64_t step, int R, int bytes)
-{
-    uintptr_t next = (uintptr_t)src + (uintptr_t)(SUM_STEP * step);
-    if (R == SUM_STEP)
-        for (int r = 0; r < SUM_STEP; r++)
-            for (int b = 0; b < bytes; b += 64)
-                __builtin_prefetch((const char *)(next + (uintptr_t)(r * step) + (unsigned)b), 0, 2);
-}
-
-/* `width` columns from column c on, for R rows; adds to `out` if there is something in it already. */
-#define SUM_STRIP(dtype, size, V8, none)                                                                               \
-    SUM_INLINE void sum_strip_##dtype(gm_acc *out, const char *src, int64_t step, int R, int vectors, int more)        \
-    {                                                                                                                  \
-        V8 acc[4];                                                                                                     \
-        sum_ask(src, step, R, 8 * vectors * size);                                                                     \
-        for (int v = 0; v < vectors; v++)                                                                              \
-            acc[v] = sum_load_##dtype(src + 8 * v * size);                                                             \
-        for (int r = 1; r < R; r++)                                                                                    \
-            for (int v = 0; v < vectors; v++)                                                                          \
-                acc[v] = add_##V8(acc[v], sum_load_##dtype(src + r * step + 8 * v * size));                            \
-        for (int v = 0; v < vectors; v++) {                                                                            \
-            V8 old;                                                                                                    \
-            if (more) {                                                                                                \
-                memcpy(&old, out + 8 * v, sizeof old);                                                                 \
-                acc[v] = add_##V8(old, acc[v]);                                                                        \
-            }                                                                                                          \
-            memcpy(out + 8 * v, &acc[v], sizeof *acc);                                                                 \
-        }                                                                                                              \
-    }                                                                                                                  \
-    SUM_INLINE void sum_edge_##dtype(gm_acc *out, const char *src, int64_t step, int R, int64_t n, int more)           \
-    {                                                                                                                  \
-        V8 acc = sum_part_##dtype(src, n), old = acc;                                                                  \
-        for (int r = 1; r < R; r++)                                                                                    \
-            acc = add_##V8(acc, sum_part_##dtype(src + r * step, n));                                                  \
-        if (more) {                                                                                                    \
-            memcpy(&old, out, (size_t)n * sizeof *out);                                                                \
-            acc = add_##V8(old, acc);                                                                                  \
-        }                                                                                                              \
-        memcpy(out, &acc, (size_t)n * sizeof *out);                                                                    \
-    }                                                                                                                  \
-    SUM_INLINE void sum_pass_##dtype(gm_acc *out, const char *src, int64_t step, int R, int64_t c, int64_t cols,       \
-                                     int more)                                                                         \
-    {                                                                                                                  \
-        for (; c + 32 <= cols; c += 32)                                                                                \
-            sum_strip_##dtype(out + c, src + c * size, step, R, 4, more);                                              \
-        for (; c + 8 <= cols; c += 8)                                                                                  \
-            sum_strip_##dtype(out + c, src + c * size, step, R, 1, more);                                              \
-        if (c < cols)                                                                                                  \
-            sum_edge_##dtype(out + c, src + c * size, step, R, cols - c, more);                                        \
-    }
-SUM_STRIP(int64, 8, sum_i8, sum_all(0))
-SUM_STRIP(float16, 2, sum_f8, sum_no_floats())
-SUM_STRIP(bfloat16, 2, sum_f8, sum_no_floats())
-SUM_STRIP(float32, 4, sum_f8, sum_no_floats())
-SUM_STRIP(float64, 8, sum_f8, sum_no_floats())
-
-#define SUM_COLS(dtype)                                                                                                \
-    static void sum_cols_##dtype(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t cols)               \
-    {                                                                                                                  \
-        int64_t r = 0;                                                                                                 \
-        for (; r + SUM_STEP <= rows; r += SUM_STEP)                                                                    \
-            sum_pass_##dtype(out, src + r * step, step, SUM_STEP, 0, cols, r > 0);                                     \
-        if (r < rows)                                                                                                  \
-            sum_pass_##dtype(out, src + r * step, step, (int)(rows - r), 0, cols, r > 0);                              \
-    }
-SUM_COLS(int64)
-SUM_COLS(float32)
-SUM_COLS(float64)
-
-/* As above, but four rows of 16-bit floats are first added in float32. */
-#define SUM_HALF_COLS(dtype, name)                                                                                     \
-    SUM_INLINE void sum_halves_##dtype(gm_acc *out, const char *src, int64_t step, int vectors, int more)              \
-    {                                                                                                                  \
-        sum_s16 sum[2][4];                                                                                             \
-        sum_ask(src, step, SUM_STEP, 32 * vectors);                                                                    \
-        for (int h = 0; h < 2; h++) {                                                                                  \
-            const char *p = src + 4 * h * step;                                                                        \
-            for (int v = 0; v < vectors; v++)                                                                          \
-                sum[h][v] = add_sum_s16(sum_load16_##dtype(p + 32 * v), sum_load16_##dtype(p + step + 32 * v));        \
-            p += 2 * step;                                                                                             \
-            for (int v = 0; v < vectors; v++)                                                                          \
-                sum[h][v] = add_sum_s16(                                                                               \
-                    sum[h][v], add_sum_s16(sum_load16_##dtype(p + 32 * v), sum_load16_##dtype(p + step + 32 * v)));    \
-        }                                                                                                              \
-        for (int v = 0; v < vectors; v++, out += 16) {                                                                 \
-            sum_f8 low = add_sum_f8(sum_low(sum[0][v]), sum_low(sum[1][v])), old;                                      \
-            sum_f8 high = add_sum_f8(sum_high(sum[0][v]), sum_high(sum[1][v]));                                        \
-            if (more) {                                                                                                \
-                memcpy(&old, out, sizeof old);                                                                         \
-                low = add_sum_f8(old, low);                                                                            \
-                memcpy(&old, out + 8, sizeof old);                                                                     \
-                high = add_sum_f8(old, high);                                                                          \
-            }                                                                                                          \
-            memcpy(out, &low, sizeof low);                                                                             \
-            memcpy(out + 8, &high, sizeof high);                                                                       \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static void name(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t cols)                           \
-    {                                                                                                                  \
-        int64_t r = 0;                                                                                                 \
-        for (; r + SUM_STEP <= rows; r += SUM_STEP) {                                                                  \
-            const char *row = src + r * step;                                                                          \
-            int64_t c = 0;                                                                                             \
-            for (; c + 64 <= cols; c += 64)                                                                            \
-                sum_halves_##dtype(out + c, row + 2 * c, step, 4, r > 0);                                              \
-            for (; c + 16 <= cols; c += 16)                                                                            \
-                sum_halves_##dtype(out + c, row + 2 * c, step, 1, r > 0);                                              \
-            sum_pass_##dtype(out, row, step, SUM_STEP, c, cols, r > 0);                                                \
-        }                                                                                                              \
-        if (r < rows)                                                                                                  \
-            sum_pass_##dtype(out, src + r * step, step, (int)(rows - r), 0, cols, r > 0);                              \
-    }
-SUM_HALF_COLS(float16, sum_cols_float16)
-SUM_HALF_COLS(bfloat16, sum_quick_cols_bfloat16)
-
-static void sum_cols_bfloat16(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t cols)
-{
-    sum_quick_cols_bfloat16(out, src, step, rows, cols);
-    sum_f8 check = sum_no_floats(), x = check;
-    int64_t c = 0;
-    for (; c + 8 <= cols; c += 8) {
-        memcpy(&x, out + c, sizeof x);
-        EACH(i)
-        check.v[i] += x.v[i] * 0;
-    }
-    if (!sum_finite(check)) /* see sum_block_bfloat16 */
-        for (int64_t r = 0; r < rows; r++)
-            sum_pass_bfloat16(out, src + r * step, step, 1, 0, cols, r > 0);
-}
-
-/* Narrow integers: even and odd columns are added apart, in fields of twice the width, which hold GM_SUM_ROWS of them;
- * at the end they are put back in order. `wide` lines of 64 bytes from column c on, for R rows. */
-#define SUM_INT_COLS(dtype, size, field, mask, shift, zero, bias)                                                      \
-    SUM_INLINE void sum_lines_##dtype(sum_i8 *acc, const char *src, int64_t step, int R, int lines, int64_t bytes,     \
-                                      int more)                                                                        \
-    {                                                                                                                  \
-        sum_i8 sum[8];                                                                                                 \
-        for (int i = 0; i < 2 * lines; i++)                                                                            \
-            sum[i] = more ? acc[i] : sum_all(0);                                                                       \
-        sum_ask(src, step, R, 64 * lines);                                                                             \
-        for (int r = 0; r < R; r++)                                                                                    \
-            for (int i = 0; i < lines; i++) {                                                                          \
-                const char *p = src + r * step + 64 * i;                                                               \
-                sum_i8 x = SUM_ONLY_##dtype(bytes >= 64 ? sum_load64(p) : sum_part64(p, bytes, zero));                 \
-                EACH(v)                                                                                                \
-                {                                                                                                      \
-                    sum[2 * i].v[v] += x.v[v] & mask;                                                                  \
-                    sum[2 * i + 1].v[v] += x.v[v] >> shift & mask;                                                     \
-                }                                                                                                      \
-            }                                                                                                          \
-        for (int i = 0; i < 2 * lines; i++)                                                                            \
-            acc[i] = sum[i];                                                                                           \
-    }                                                                                                                  \
-    SUM_INLINE void sum_pass_##dtype(sum_i8 *acc, const char *src, int64_t step, int R, int64_t bytes, int more)       \
-    {                                                                                                                  \
-        for (; bytes >= 256; bytes -= 256, acc += 8, src += 256)                                                       \
-            sum_lines_##dtype(acc, src, step, R, 4, 64, more);                                                         \
-        for (; bytes >= 64; bytes -= 64, acc += 2, src += 64)                                                          \
-            sum_lines_##dtype(acc, src, step, R, 1, 64, more);                                                         \
-        if (bytes)                                                                                                     \
-            sum_lines_##dtype(acc, src, step, R, 1, bytes, more);                                                      \
-    }                                                                                                                  \
-    static void sum_cols_##dtype(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t cols)               \
-    {                                                                                                                  \
-        enum { CHUNK = 64 / size };                                                                                    \
-        sum_i8 acc[2 * GM_SUM_COLS / CHUNK];                                                                           \
-        int64_t r = 0;                                                                                                 \
-        for (; r + SUM_STEP <= rows; r += SUM_STEP)                                                                    \
-            sum_pass_##dtype(acc, src + r * step, step, SUM_STEP, cols * size, r > 0);                                 \
-        if (r < rows)                                                                                                  \
-            sum_pass_##dtype(acc, src + r * step, step, (int)(rows - r), cols * size, r > 0);                          \
-        uint64_t excess = (uint64_t)bias * (uint64_t)rows;                                                             \
-        for (int64_t c = 0; c < cols; c += CHUNK) {                                                                    \
-            field part[CHUNK];                                                                                         \
-            gm_acc wide[CHUNK];                                                                                        \
-            memcpy(part, acc + 2 * (c / CHUNK), sizeof part);                                                          \
-            for (int i = 0; i < CHUNK / 2; i++) {                                                                      \
-                wide[2 * i].i = part[i] - excess;                                                                      \
-                wide[2 * i + 1].i = part[CHUNK / 2 + i] - excess;                                                      \
-            }                                                                                                          \
-            memcpy(out + c, wide, (size_t)(cols - c < CHUNK ? cols - c : CHUNK) * sizeof *wide);                       \
-        }                                                                                                              \
-    }
-SUM_INT_COLS(bool, 1, uint16_t, 0x00ff00ff00ff00ff, 8, 0, 0)
-SUM_INT_COLS(int8, 1, uint16_t, 0x00ff00ff00ff00ff, 8, 0x8080808080808080, 0x80)
-SUM_INT_COLS(int16, 2, uint32_t, 0x0000ffff0000ffff, 16, 0x8000800080008000, 0x8000)
-SUM_INT_COLS(int32, 4, uint64_t, 0xffffffff, 32, 0x8000000080000000, 0x80000000)
-SUM_INT_COLS(uint8, 1, uint16_t, 0x00ff00ff00ff00ff, 8, 0, 0)
-SUM_INT_COLS(uint16, 2, uint32_t, 0x0000ffff0000ffff, 16, 0, 0)
-SUM_INT_COLS(uint32, 4, uint64_t, 0xffffffff, 32, 0, 0)
+#if GM_AVX2
+SUM_STREAM(sum_stream, uint64_t, i, SUM_W, STREAM_64)
+SUM_STREAM(sum_stream_float32, float, f, 2 * SUM_W, STREAM_F32)
+#    undef STREAM_64
+#    undef STREAM_F32
+#else
+#    define sum_stream         NULL
+#    define sum_stream_float32 NULL
+#endif
 
 #define sum_rows_uint64     sum_rows_int64
 #define sum_cols_uint64     sum_cols_int64
@@ -841,4 +569,6 @@ static const gm_sum_kernels sum_kernels = {
 #define GM_DTYPE(name, code, bits, kind) .rows[GM_##name] = sum_rows_##name, .cols[GM_##name] = sum_cols_##name,
 #include "../base/dtype.def"
 #undef GM_DTYPE
+    .stream = sum_stream,
+    .stream_float32 = sum_stream_float32,
 };
