@@ -158,7 +158,8 @@ static int ask_device(const gm_state *state, PyObject *object)
     return rc;
 }
 
-/* Producers from before DLPack 1.0 do not know max_version and say so by a TypeError. */
+/* Producers from before DLPack 1.0 do not know max_version and say so by a TypeError; array-api-strict over NumPy 1 by
+ * a NotImplementedError. */
 static PyObject *ask_capsule(const gm_state *state, PyObject *object)
 {
     PyObject *capsule = NULL, *none = NULL, *keywords = NULL;
@@ -172,7 +173,7 @@ static PyObject *ask_capsule(const gm_state *state, PyObject *object)
     if (rc < 0)
         goto done;
     capsule = PyObject_Call(method, none, keywords);
-    if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
+    if (!capsule && (PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_NotImplementedError))) {
         PyErr_Clear();
         capsule = PyObject_CallNoArgs(method);
     }
