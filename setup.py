@@ -71,10 +71,13 @@ class Build(build_ext):
         ext.include_dirs += [str(found.include), str(HERE / "csrc" / "cuda")]
 
     def finalize_options(self) -> None:
+        given = self.build_temp
         super().finalize_options()
-        # Objects made by another compiler, or for a sanitizer, must not end up in this build.
-        variant = "-".join([os.environ.get("CC", "").replace("/", "_"), *SANITIZE.split(",")])
-        self.build_temp = f"{self.build_temp}-{variant}".rstrip("-")
+        if given is None:
+            # One folder for each kind of object, editable installations included, so that each is compiled once.
+            compiler = os.environ.get("CC", "").replace("/", "_")
+            kind = [sys.implementation.cache_tag, sysconfig.get_platform(), compiler, *SANITIZE.split(",")]
+            self.build_temp = str(HERE / "build" / "-".join(filter(None, ["temp", *kind])))
 
     def build_extension(self, ext: Extension) -> None:
         self.add_kernels(ext)

@@ -5,12 +5,13 @@ Operations on NumPy arrays and on anything that speaks DLPack: `transpose`, `mat
 The ladder shows what each optimisation is worth on this machine: `stages`, `ladder`, `bench`, `info`.
 """
 
-from ._core import Array, copy, get_num_threads, matrix_transpose, permute_dims, set_num_threads, sum, transpose  # noqa: A004
-from .bench import Result, bench
+from ._core import Array, copy, get_num_threads, matrix_transpose, permute_dims, set_num_threads, sum, transpose
+from .bench import bench
 from .errors import UsageError, WrongResultError
 from .info import Info, info
 from .ladder import Ladder, ladder
 from .ops import to_aos, to_soa
+from .result import Result
 from .stage_table import Stage, stages
 
 __all__ = [

@@ -1,11 +1,15 @@
 """The C extension. Its functions' documentation is in their docstrings."""
 
 from collections.abc import Sequence
-from typing import Any, TypeVar, final, overload
+from typing import Any, Protocol, TypeVar, final, overload
 
 import numpy as np
 
-_Array = TypeVar("_Array")  # a numpy.ndarray, or any array that has __dlpack__
+class _SpeaksDLPack(Protocol):
+    def __dlpack__(self) -> Any: ...
+    def __dlpack_device__(self) -> tuple[Any, int]: ...
+
+_Array = TypeVar("_Array", bound=_SpeaksDLPack)
 _AnyArray = np.ndarray[Any, np.dtype[Any]]
 
 @final
@@ -59,7 +63,7 @@ def copy(
     x: _Array, /, *, out: Any = None, device: Any = None, stage: str | None = None, stream: None = None
 ) -> _Array: ...
 @overload
-def sum(  # noqa: A001
+def sum(
     x: _AnyArray,
     /,
     *,
@@ -72,7 +76,7 @@ def sum(  # noqa: A001
     stream: None = None,
 ) -> _AnyArray: ...
 @overload
-def sum(  # noqa: A001
+def sum(
     x: _Array,
     /,
     *,

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -112,7 +112,7 @@ def thin() -> Iterator[Case]:
 
 def published() -> Iterator[Case]:
     """The TTC benchmark's permutations, and those of applications."""
-    table = json.loads((files("gpumem") / "data" / "permutations.json").read_text())
+    table = json.loads((Path(__file__).parent / "data" / "permutations.json").read_text())
     for i, row in enumerate(table["ttc57"]):
         name = f"{i:02d} {'x'.join(map(str, row['shape']))} to {','.join(map(str, row['axes']))}"
         yield transposed("ttc57", name, row["shape"], row["axes"], "float32", i % 8 == 0)

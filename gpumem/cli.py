@@ -235,8 +235,9 @@ def run_bench(options: argparse.Namespace) -> None:
     """The benchmark, its list of rows, or a recorded result."""
     import json
 
-    from .bench import Result, bench
+    from .bench import bench
     from .cases import cases
+    from .result import Result
 
     op = options.op or "transpose"
     if options.list:

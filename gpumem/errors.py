@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 
 class UsageError(ValueError):
@@ -16,6 +15,8 @@ class WrongResultError(RuntimeError):
 
 def unknown(kind: str, given: object, known: Iterable[str]) -> UsageError:
     """The error for a name that is not in a list of names."""
+    from difflib import get_close_matches
+
     names = list(known)
     close = get_close_matches(str(given), names, 1)
     hint = f"; did you mean {close[0]!r}?" if close else ""

@@ -20,7 +20,7 @@ from .peers import present
 from .stage_table import only_cpu, stages
 from .table import Column, Shown, Table, bar
 from .timing import ROUNDS, Spread, calls_per_sample, fastest, interleave, ratio
-from .work import Arena, Copy, Job, Permute, Sum, need_memory
+from .work import MEMCPY, READ, STREAMING, Arena, Copy, Job, Permute, Sum, need_memory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,9 +35,9 @@ IDEAS = {
     "hptt": "what HPTT does, planning included",
     "openblas": "OpenBLAS's somatcopy",
     "torch": "what PyTorch does",
-    "memcpy": "memcpy of as many bytes, on the same threads",
-    "streaming": "a copy of as many bytes with stores that pass the caches by, on the same threads",
-    "read": "reading as many bytes, on the same threads",
+    MEMCPY: "memcpy of as many bytes, on the same threads",
+    STREAMING: "a copy of as many bytes with stores that pass the caches by, on the same threads",
+    READ: "reading as many bytes, on the same threads",
 }
 
 
@@ -146,14 +146,20 @@ class Ladder(Shown):
             for rung in self.rungs
         ]
         fewest, most = (f(len(rung.seconds) for rung in self.rungs) for f in (min, max))
+        rounds = f"{most} rounds" if fewest == most else f"{fewest} to {most} rounds"
         verb = "read" if self.against == "read" else "read and written"
         note = (
-            f"Every output was verified whole. Medians of {fewest} to {most} rounds in which all take turns, into "
+            f"Every output was verified whole. Medians of {rounds} in which all take turns, into "
             f"memory touched before. GB/s count the {self.bytes / 1e6:.4g} MB that must be {verb}; the fraction is "
             f"of the best {self.against} of the same round."
         )
+        notes = [note]
+        if self.bytes < 4 * max(env["caches"].values(), default=0):
+            notes.append(
+                "The arrays are less than several times the last cache, so caches play a part in these figures."
+            )
         best = max((i for i, rung in enumerate(self.rungs) if rung.kind == "stage"), default=0)
-        return [Table(title, columns, rows, [note], frozenset([best]))]
+        return [Table(title, columns, rows, notes, frozenset([best]))]
 
 
 def ladder(
@@ -198,7 +204,7 @@ def ladder(
         timers |= {stage.name: job.gpumem(stage.name) for stage in rows}
         for name, timer in timers.items():
             line.step(f"verifying {name}")
-            if job.exact or name in {stage.name for stage in rows}:
+            if job.must_check(name) or name in {stage.name for stage in rows}:
                 job.verify(f"{lesson}/{name}", timer)
         references = {name: Timer(call) for name, call in job.references().items()}
         with np.errstate(over="ignore", invalid="ignore"):  # a peer's float16 sum may overflow

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,8 @@ MIB = 1 << 20
 
 def version() -> str:
     """The version that is installed."""
+    from importlib import metadata  # slow to import, and import gpumem should not be
+
     try:
         return metadata.version("gpumem")
     except metadata.PackageNotFoundError:
@@ -76,6 +76,8 @@ def commit() -> str | None:
     root = Path(__file__).resolve().parent.parent
     if not (root / ".git").exists():
         return None
+    import subprocess
+
     git = ["git", "-C", str(root), "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
     try:
         return subprocess.run(git, capture_output=True, text=True, timeout=10, check=True).stdout.strip()

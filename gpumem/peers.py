@@ -6,7 +6,6 @@ A peer hands out a call without arguments that does the whole work into the give
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import importlib.util
 import os
 from collections.abc import Callable, Sequence
@@ -175,6 +174,8 @@ class Torch(Peer):
 
 def find_library(variable: str, name: str, more: Sequence[str] = ()) -> tuple[ctypes.CDLL | None, str]:
     """The shared library named by an environment variable, else the loader's, else one of `more`."""
+    import ctypes.util
+
     asked = os.environ.get(variable)
     for path in [asked] if asked else [ctypes.util.find_library(name), *more]:
         try:

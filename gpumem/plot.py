@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from .bench import Result
     from .ladder import Ladder
+    from .result import Result
 
 COLOURS = {"stage": "#3568a8", "peer": "#b8792b", "reference": "#9aa3ad"}
 OURS, LINE, REFERENCE = COLOURS["stage"], "#d9dde2", COLOURS["reference"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -39,6 +37,8 @@ class Table:
 
     def text(self, width: int | None = None) -> str:
         """Aligned plain text, at most `width` columns where the prose column can give way (default: the terminal's)."""
+        import shutil
+
         width = width or min(shutil.get_terminal_size((120, 24)).columns, WIDEST)
         widths = [
             max([len(column.title), *(len(row[i]) for row in self.rows)]) for i, column in enumerate(self.columns)
@@ -72,6 +72,7 @@ class Table:
 
     def html(self) -> str:
         """A self-contained <table>, every cell escaped."""
+        import html
 
         def cells(tag: str, row: Sequence[str]) -> str:
             return "".join(

@@ -16,8 +16,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 DTYPES = [
     np.dtype(d)
     for d in [
-        "?", "u1", "i2", "f2", "V3", "f4", ">i4", "V5", "S6", "V7", "f8", "c8", "M8[us]", ">m8[s]", "V12", "c16", "V24", "U9",
-        "V63", "V64", "V65", "V200", "V0",
+        "?", "u1", "i2", "f2", "V3", "f4", ">i4", "V5", "S6", "V7", "f8", "c8", "M8[us]", ">m8[s]", "V12", "c16", "V24",
+        "U9", "V63", "V64", "V65", "V200", "V0",
         [("a", "u1"), ("b", ">f8"), ("c", "i2", (3,))],
     ]
 ]  # fmt: skip
@@ -33,10 +33,9 @@ def raw(x: Array) -> Array:
 
 def same(result: Array, expected: Array) -> bool:
     """Whether shape, dtype and all bytes are the same."""
-    return (
-        (result.shape, result.dtype) == (expected.shape, expected.dtype)
-        and raw(result).tobytes() == raw(expected).tobytes()
-    )
+    return (result.shape, result.dtype) == (expected.shape, expected.dtype) and raw(result).tobytes() == raw(
+        expected
+    ).tobytes()
 
 
 def random_bytes(shape: int | Sequence[int], dtype: npt.DTypeLike, seed: int = 0) -> Array:
@@ -94,8 +93,7 @@ def shapes(most: int = 6) -> st.SearchStrategy[tuple[int, ...]]:
 
 @st.composite
 def layouts(draw: st.DrawFn, shape: tuple[int, ...] | None = None, dtype: Any = None, writable: bool = False) -> Layout:
-    """Any dtype and shape; axes in any order in memory, in any direction, with gaps, unaligned; repeated axes too,
-    unless the view shall be writable."""
+    """Axes in any order in memory, in any direction, with gaps, unaligned; repeated ones if it is only read."""
     dtype = draw(st.sampled_from(DTYPES)) if dtype is None else dtype
     shape = draw(shapes()) if shape is None else shape
     strides = [0] * len(shape)

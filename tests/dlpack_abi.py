@@ -4,8 +4,10 @@ The package is compiled against the official dlpack.h; this is a second, indepen
 """
 
 import ctypes
+import os
 from collections.abc import Callable
 from ctypes import POINTER, PYFUNCTYPE, Structure, c_char_p, c_int, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -95,7 +97,7 @@ def managed_of(capsule: object) -> Versioned | Legacy:
 def consume(capsule: object) -> Versioned | Legacy:
     """The structure, and from now on the duty to call its deleter."""
     managed = managed_of(capsule)
-    rename_capsule(id(capsule), b"used_" + capsule_name(id(capsule)))
+    rename_capsule(id(capsule), used_names[type(managed)])
     return managed
 
 
@@ -110,7 +112,9 @@ def items_of(managed: Versioned | Legacy) -> bytes:
     return ctypes.string_at(tensor.data + tensor.byte_offset, count * tensor.dtype.bits // 8) if count else b""
 
 
+# A capsule keeps the address of its name only: these live as long as the module.
 names = {Versioned: b"dltensor_versioned", Legacy: b"dltensor"}
+used_names = {Versioned: b"used_dltensor_versioned", Legacy: b"used_dltensor"}
 
 
 @CapsuleDestructor
@@ -204,3 +208,22 @@ class Hands:
 
     def __dlpack__(self, **options: object) -> object:
         return self.capsule
+
+
+def growth(once: Callable[[], object], rounds: int) -> int:
+    """Bytes by which the process grows over so many calls, after some to settle.
+
+    AddressSanitizer keeps freed memory back and finds leaks by itself: few calls will do then, and 0 is the answer.
+    """
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    for _ in range(200):
+        once()
+    if "asan" in os.environ.get("LD_PRELOAD", ""):
+        return 0
+    before = resident()
+    for _ in range(rounds):
+        once()
+    return resident() - before

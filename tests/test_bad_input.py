@@ -136,7 +136,7 @@ def test_out_of_another_dtype(move, dtype):
 def test_read_only_out(move):
     out = np.full((2, 3) if move is gpumem.copy else (3, 2), 7, "i4")
     out.flags.writeable = False
-    with pytest.raises(ValueError, match=words("out is read-only")):
+    with pytest.raises(ValueError, match=words("out is read-only: its writeable flag is off")):
         move(X, out=out)
     assert (out == 7).all()
 
@@ -317,10 +317,10 @@ def test_no_memory_for_the_copy_that_an_overlap_needs():
 @no_limit_under_sanitizers
 def test_no_memory_for_threads_leaves_the_work_to_the_caller():
     run_with_little_memory("""
-        gpumem.set_num_threads(8)
+        gpumem.set_num_threads(2)
         x = np.arange(4 << 20, dtype="u4").reshape(2048, -1)
         out, expected = np.zeros_like(x.T, order="C"), x.T.copy()
-        leave(1 << 20)
+        leave(7 << 20)  # less than a stack for the second thread
         assert gpumem.transpose(x, out=out) is out
         leave_all()
         assert (out == expected).all()

@@ -1,7 +1,6 @@
 """Exchange tables: found on the type, checked for their version, and used for inputs and for results."""
 
 import ctypes
-import gc
 import os
 import shutil
 import subprocess
@@ -23,6 +22,7 @@ from dlpack_abi import (
     Versioned,
     api,
     delete,
+    growth,
 )
 
 from gpumem import _core
@@ -133,6 +133,15 @@ def test_without_an_allocator_the_memory_is_ours(library):
     assert lib.log == ["from_py_object", "to_py_object"]
     assert lib.items() == x.T.tobytes()
     assert lib.taken[-1].flags == 0
+
+    array = lib.array(numbers(128, 128))
+
+    def once():
+        _core.copy(array)
+        lib.close()
+        lib.log.clear()
+
+    assert growth(once, 2000) < 2 << 20  # 128 MB if the library's copy of the tensor were not the last owner
 
 
 def test_a_table_that_only_wraps_leaves_imports_to_dlpack(library):
@@ -370,5 +379,4 @@ def test_marks_count_before_the_table(library):
     with pytest.raises(BufferError, match=r"x.resolve_conj\(\)"):
         _core.copy(array)
     assert lib.log == []
-    gc.collect()
     assert array.exported == 0

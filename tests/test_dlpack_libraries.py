@@ -2,12 +2,13 @@
 
 import sys
 import types
+from concurrent.futures import ThreadPoolExecutor
 
 import array_api_strict
 import numpy as np
 import pytest
 import tvm_ffi
-from dlpack_abi import BFLOAT, E4M3FN, Legacy, Producer, consume, delete, items_of
+from dlpack_abi import BFLOAT, E4M3FN, Legacy, Producer, consume, delete, growth, items_of
 
 from gpumem import _core
 
@@ -66,6 +67,26 @@ def test_array_api_strict(dtype):
     assert bool(array_api_strict.all(result == array_api_strict.permute_dims(strict, (2, 0, 1))))
     assert type(_core.copy(array_api_strict.asarray(7.0))) is type(strict)
     assert _core.copy(array_api_strict.zeros((0, 3))).shape == (0, 3)
+
+
+@pytest.mark.parametrize("make", [tvm_ffi.from_dlpack, array_api_strict.asarray], ids=["tvm_ffi", "strict"])
+def test_rounds_without_growth(make):
+    array = make(numbers(128, 128))
+    assert growth(lambda: _core.transpose(array), 2000) < 2 << 20  # 128 MB if results stayed
+
+
+def test_threads_share_an_input():
+    """Each import has its own capsule, and its own deleter call, while the GIL comes and goes."""
+    x = numbers(300, 400)
+    producer = Producer(x)
+    wanted = x.T.tobytes()
+
+    def work(_):
+        return all(np.from_dlpack(_core.transpose(producer)).tobytes() == wanted for _ in range(25))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(8)))
+    assert (producer.exported, producer.deleted) == (200, 200)
 
 
 # libraries made up

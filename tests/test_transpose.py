@@ -13,7 +13,20 @@ from hypothesis import strategies as st
 import gpumem
 
 STAGES = [stage.name for stage in gpumem.stages("transpose", "cpu")]
-SHAPES = [(1, 1), (1, 33), (33, 1), (31, 33), (33, 31), (32, 32), (64, 65), (100, 200), (127, 513), (7, 1025), (0, 7), (7, 0)]
+SHAPES = [
+    (1, 1),
+    (1, 33),
+    (33, 1),
+    (31, 33),
+    (33, 31),
+    (32, 32),
+    (64, 65),
+    (100, 200),
+    (127, 513),
+    (7, 1025),
+    (0, 7),
+    (7, 0),
+]
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 import gpumem
-from gpumem.bench import Result
 from gpumem.cases import GROUPS
+from gpumem.result import Result
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"

@@ -25,7 +25,8 @@ assert gpumem._core.__file__.startswith(sys.prefix), gpumem._core.__file__
 print("sanitized:", gpumem._core.__file__)
 PY
 status=0
-"$python" -m pytest -p no:cacheprovider "$@" || status=$?
+# --capture=sys: what the runtimes write to stderr before they end the process must not end up in pytest's buffer.
+"$python" -m pytest --capture=sys -p no:cacheprovider "$@" || status=$?
 unset LD_PRELOAD
 "$python" tools/our_reports.py "$work"/report.* || status=1
 exit "$status"

@@ -1,4 +1,5 @@
 #include "memory.h"
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -12,6 +13,15 @@ void gm_alloc_fail_after(long count)
     fail_after = count;
 }
 
+void gm_advise_huge_pages(void *memory, size_t size)
+{
+    uintptr_t mask = (uintptr_t)HUGE_PAGE - 1, first = ((uintptr_t)memory + mask) & ~mask;
+    uintptr_t end = ((uintptr_t)memory + size) & ~mask;
+
+    if (size >= 2 * (size_t)HUGE_PAGE)
+        madvise((void *)first, end - first, MADV_HUGEPAGE); /* a refusal changes nothing but speed */
+}
+
 void *gm_alloc(size_t size)
 {
     if (fail_after >= 0 && fail_after-- == 0)
@@ -21,8 +31,8 @@ void *gm_alloc(size_t size)
         return NULL;
     size_t rounded = (size + align - 1) & ~(align - 1);
     void *memory = aligned_alloc(align, rounded ? rounded : align);
-    if (memory && align == (size_t)HUGE_PAGE)
-        madvise(memory, rounded, MADV_HUGEPAGE); /* advice only: a refusal changes nothing but speed */
+    if (memory)
+        gm_advise_huge_pages(memory, rounded);
     return memory;
 }
 

@@ -100,56 +100,82 @@ int gm_axis_set_from(PyObject *object, int ndim, unsigned char *chosen)
     return rc < 0 ? -1 : 0;
 }
 
-/* Libraries have device objects of their own: they are known by what they print. */
-int gm_check_place(PyObject *device, PyObject *stream)
+/* A library's own object for the device that x is on. */
+static int is_device_of(PyObject *device, PyObject *x)
 {
-    if (!is_absent(device)) {
+    PyObject *own = PyUnicode_Check(device) ? NULL : PyObject_GetAttrString(x, "device");
+    int same = own ? PyObject_RichCompareBool(own, device, Py_EQ) : 0;
+    Py_XDECREF(own);
+    if (same <= 0)
+        PyErr_Clear(); /* then it is known by what it prints, or not at all */
+    return same > 0;
+}
+
+int gm_check_place(PyObject *device, PyObject *stream, PyObject *x)
+{
+    static const struct {
+        const char *name;
+        gm_status status;
+    } places[] = {{"cpu", GM_OK}, {"cuda", GM_NO_CUDA}, {"sim", GM_NO_SIM}};
+
+    if (!is_absent(device) && !is_device_of(device, x)) {
+        gm_status status = GM_DEVICE;
         PyObject *name = PyObject_Str(device);
         if (!name)
             return -1;
-        int cpu = PyUnicode_CompareWithASCIIString(name, "cpu") == 0;
-        int cuda = PyUnicode_CompareWithASCIIString(name, "cuda") == 0;
-        int sim = PyUnicode_CompareWithASCIIString(name, "sim") == 0;
+        for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+            if (PyUnicode_CompareWithASCIIString(name, places[i].name) == 0)
+                status = places[i].status;
         Py_DECREF(name);
-        if (cuda)
-            return gm_raise(GM_NO_CUDA);
-        if (sim)
-            return gm_raise(GM_NO_SIM);
-        if (!cpu)
-            return gm_raise(GM_DEVICE, device);
+        if (status != GM_OK)
+            return gm_raise(status, device);
     }
     return is_absent(stream) ? 0 : gm_raise(GM_STREAM, stream);
 }
 
-static int in_lesson(int id, const char *lesson)
+static const char *const lesson_name[] = {
+    [GM_LESSON_TRANSPOSE] = "transpose", [GM_LESSON_COPY] = "copy", [GM_LESSON_REDUCE] = "reduce"};
+
+/* The rows of a lesson on the CPU, one after another: the first at or after `id`, GM_STAGE_COUNT past the last. */
+static int next_stage(gm_lesson lesson, int id)
 {
-    const gm_stage *stage = gm_stage_get((gm_stage_id)id);
-    return stage->device == GM_CPU && strcmp(stage->lesson, lesson) == 0;
+    for (; id < GM_STAGE_COUNT; id++) {
+        const gm_stage *stage = gm_stage_get((gm_stage_id)id);
+        if (stage->device == GM_CPU && strcmp(stage->lesson, lesson_name[lesson]) == 0)
+            break;
+    }
+    return id;
 }
 
-static int raise_unknown_stage(PyObject *stage, const char *lesson)
+void gm_find_fastest(gm_state *state)
+{
+    for (int lesson = 0; lesson < GM_LESSON_COUNT; lesson++)
+        for (int id = next_stage(lesson, 0); id < GM_STAGE_COUNT; id = next_stage(lesson, id + 1))
+            state->fastest[lesson] = (gm_stage_id)id;
+}
+
+static int raise_unknown_stage(PyObject *stage, gm_lesson lesson)
 {
     PyObject *names = PyUnicode_FromString("");
-    for (int id = 0; names && id < GM_STAGE_COUNT; id++)
-        if (in_lesson(id, lesson)) {
-            PyObject *longer = PyUnicode_FromFormat("%U%s%s", names, PyUnicode_GetLength(names) ? ", " : "",
-                                                    gm_stage_get((gm_stage_id)id)->name);
-            Py_DECREF(names);
-            names = longer;
-        }
+    for (int id = next_stage(lesson, 0); names && id < GM_STAGE_COUNT; id = next_stage(lesson, id + 1)) {
+        PyObject *longer = PyUnicode_FromFormat("%U%s%s", names, PyUnicode_GetLength(names) ? ", " : "",
+                                                gm_stage_get((gm_stage_id)id)->name);
+        Py_DECREF(names);
+        names = longer;
+    }
     if (names)
-        gm_raise(GM_STAGE, stage, lesson, names);
+        gm_raise(GM_STAGE, stage, lesson_name[lesson], names);
     Py_XDECREF(names);
     return -1;
 }
 
-int gm_stage_from(PyObject *stage, const char *lesson)
+int gm_stage_from(const gm_state *state, PyObject *stage, gm_lesson lesson)
 {
-    int found = -1;
-    for (int id = 0; id < GM_STAGE_COUNT; id++)
-        if (in_lesson(id, lesson) &&
-            (is_absent(stage) || (PyUnicode_Check(stage) &&
-                                  PyUnicode_CompareWithASCIIString(stage, gm_stage_get((gm_stage_id)id)->name) == 0)))
-            found = id;
-    return found >= 0 ? found : raise_unknown_stage(stage ? stage : Py_None, lesson);
+    if (is_absent(stage))
+        return (int)state->fastest[lesson];
+    if (PyUnicode_Check(stage))
+        for (int id = next_stage(lesson, 0); id < GM_STAGE_COUNT; id = next_stage(lesson, id + 1))
+            if (PyUnicode_CompareWithASCIIString(stage, gm_stage_get((gm_stage_id)id)->name) == 0)
+                return id;
+    return raise_unknown_stage(stage, lesson);
 }

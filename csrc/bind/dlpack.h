@@ -22,7 +22,7 @@ typedef struct gm_block gm_block;
 typedef struct gm_dlpack_tensor {
     gm_array array; /* byte strides; those of axes shorter than 2 are made up */
     DLDataType dtype;
-    int readonly; /* must not be written */
+    const char *readonly; /* why it must not be written, or NULL */
     /* Who owns the memory: one of these. */
     DLManagedTensorVersioned *versioned;
     DLManagedTensor *legacy;
@@ -33,7 +33,7 @@ typedef struct gm_dlpack_tensor {
 } gm_dlpack_tensor;
 
 /* Whether the type of `object` speaks DLPack. */
-int gm_dlpack_speaks(PyObject *object);
+int gm_dlpack_speaks(const gm_state *state, PyObject *object);
 /* 0, or -1 with an exception. On success the caller releases it: exactly one deleter call. */
 int gm_dlpack_import(gm_state *state, PyObject *object, gm_dlpack_tensor *tensor);
 /* Keeps the exception that is set, if any. */

@@ -74,7 +74,9 @@ static int read_versioned(const DLManagedTensorVersioned *managed, gm_dlpack_ten
     if (gm_dlpack_view(&managed->dl_tensor, &tensor->array) < 0)
         return -1;
     tensor->dtype = managed->dl_tensor.dtype;
-    tensor->readonly = (managed->flags & (DLPACK_FLAG_BITMASK_READ_ONLY | DLPACK_FLAG_BITMASK_IS_COPIED)) != 0;
+    tensor->readonly = managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY   ? "its library says so"
+                       : managed->flags & DLPACK_FLAG_BITMASK_IS_COPIED ? "its library hands out a copy of it"
+                                                                        : NULL;
     return 0;
 }
 
@@ -113,7 +115,7 @@ static int take_legacy(PyObject *capsule, gm_dlpack_tensor *tensor)
         return -1;
     tensor->legacy = managed;
     tensor->dtype = managed->dl_tensor.dtype;
-    tensor->readonly = 1;
+    tensor->readonly = "its library hands out legacy DLPack capsules, which do not say that it may be written";
     return 0;
 }
 
@@ -156,7 +158,8 @@ static int ask_device(const gm_state *state, PyObject *object)
     return rc;
 }
 
-/* Producers from before DLPack 1.0 do not know max_version and say so by a TypeError. */
+/* Producers from before DLPack 1.0 do not know max_version and say so by a TypeError; array-api-strict over NumPy 1 by
+ * a NotImplementedError. */
 static PyObject *ask_capsule(const gm_state *state, PyObject *object)
 {
     PyObject *capsule = NULL, *none = NULL, *keywords = NULL;
@@ -170,7 +173,7 @@ static PyObject *ask_capsule(const gm_state *state, PyObject *object)
     if (rc < 0)
         goto done;
     capsule = PyObject_Call(method, none, keywords);
-    if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
+    if (!capsule && (PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_NotImplementedError))) {
         PyErr_Clear();
         capsule = PyObject_CallNoArgs(method);
     }
@@ -206,14 +209,14 @@ static int import_ours(const gm_state *state, PyObject *object, gm_dlpack_tensor
     gm_block_retain(block);
     tensor->block = block;
     tensor->dtype = block->tensor.dtype;
-    tensor->readonly = 0;
+    tensor->readonly = NULL;
     return 1;
 }
 
-int gm_dlpack_speaks(PyObject *object)
+int gm_dlpack_speaks(const gm_state *state, PyObject *object)
 {
     PyObject *type = (PyObject *)Py_TYPE(object);
-    return PyObject_HasAttrString(type, "__dlpack__") || PyObject_HasAttrString(type, "__dlpack_c_exchange_api__");
+    return PyObject_HasAttr(type, state->names.dlpack) || PyObject_HasAttr(type, state->names.exchange_api);
 }
 
 int gm_dlpack_import(gm_state *state, PyObject *object, gm_dlpack_tensor *tensor)

@@ -3,6 +3,8 @@
 #include "operand.h"
 #include "raise.h"
 #include "state.h"
+#include "../base/memory.h"
+#include "../base/overlap.h"
 #include <string.h>
 
 /* What an allocator reports to; it may come from a thread that does not hold the GIL. */
@@ -45,11 +47,16 @@ static int allocate_theirs(gm_dlpack_tensor *result, int ndim, const int64_t *sh
     }
     if (gm_dlpack_adopt(managed, result) < 0)
         return -1;
-    if (result->array.ndim == ndim && memcmp(result->array.shape, shape, (size_t)ndim * sizeof *shape) == 0 &&
-        result->dtype.code == dtype.code && result->dtype.bits == dtype.bits)
-        return 0;
-    gm_dlpack_release(result);
-    return gm_raise(GM_DLPACK_MALFORMED, "its allocator gave another shape or type than was asked for");
+    if (result->array.ndim != ndim || memcmp(result->array.shape, shape, (size_t)ndim * sizeof *shape) != 0 ||
+        result->dtype.code != dtype.code || result->dtype.bits != dtype.bits) {
+        gm_dlpack_release(result);
+        return gm_raise(GM_DLPACK_MALFORMED, "its allocator gave another shape or type than was asked for");
+    }
+    /* PyTorch does not ask for huge pages; the page faults would take longer than the work. */
+    uintptr_t low, high;
+    gm_span(&result->array, &low, &high);
+    gm_advise_huge_pages((void *)low, high - low);
+    return 0;
 }
 
 static int allocate_ours(gm_dlpack_tensor *result, int ndim, const int64_t *shape, DLDataType dtype)
@@ -58,7 +65,7 @@ static int allocate_ours(gm_dlpack_tensor *result, int ndim, const int64_t *shap
     if (!result->block)
         return gm_raise(GM_NO_MEMORY, "the result");
     result->dtype = dtype;
-    result->readonly = 0;
+    result->readonly = NULL;
     if (gm_dlpack_view(&result->block->tensor, &result->array) == 0)
         return 0;
     gm_dlpack_release(result);

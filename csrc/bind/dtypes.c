@@ -55,7 +55,7 @@ PyArray_Descr *gm_dtype_native(PyArray_Descr *descr)
 int gm_dtype_by_name(PyObject *object)
 {
     int found = -1;
-    PyObject *text = PyObject_Str(object);
+    PyObject *text = PyType_Check(object) ? PyType_GetName((PyTypeObject *)object) : PyObject_Str(object);
     const char *name = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
     if (name && strrchr(name, '.'))
         name = strrchr(name, '.') + 1;

@@ -12,8 +12,8 @@ PyArray_Descr *gm_dtype_as_numpy(gm_dtype dtype);
 /* The same in native byte order: takes the reference, returns a new one or NULL with an exception. */
 PyArray_Descr *gm_dtype_native(PyArray_Descr *descr);
 
-/* The type whose name `object` is or prints as, a library's prefix aside ("float32", torch.float32); -1 where none is.
- */
+/* The type whose name `object` is, has or prints as, a library's prefix aside ("float32", numpy.float32,
+ * torch.float32); -1 where there is none. */
 int gm_dtype_by_name(PyObject *object);
 
 /* "bool, int8, ..., complex128"; a new reference. */

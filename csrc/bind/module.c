@@ -2,6 +2,7 @@
 #define GM_IMPORTS_NUMPY
 #include "dlpack.h"
 #include "state.h"
+#include "args.h"
 #include "docs.h"
 #include "inspect.h"
 #include "movement.h"
@@ -14,6 +15,7 @@ static int execute(PyObject *module)
     gm_state *state = gm_state_of(module);
     if (PyArray_ImportNumPyAPI() < 0 || gm_dlpack_init(state, module) < 0)
         return -1;
+    gm_find_fastest(state);
     return gm_settings_init(state);
 }
 

@@ -42,7 +42,7 @@ static int last_two_swapped(PyObject *axes, int ndim, int *from)
 
 typedef struct gm_movement {
     gm_parameters parameters;
-    const char *lesson;
+    gm_lesson lesson;
     gm_order *order;
     int has_axes;
 } gm_movement;
@@ -50,11 +50,12 @@ typedef struct gm_movement {
 #define OPTIONS "out", "device", "stage", "stream"
 
 static const gm_movement transpose = {
-    {"transpose", 1, 1, 2, {"x", "axes", OPTIONS}}, "transpose", reversed_or_as_asked, 1};
-static const gm_movement permute_dims = {{"permute_dims", 1, 2, 2, {"x", "axes", OPTIONS}}, "transpose", as_asked, 1};
+    {"transpose", 1, 1, 2, {"x", "axes", OPTIONS}}, GM_LESSON_TRANSPOSE, reversed_or_as_asked, 1};
+static const gm_movement permute_dims = {
+    {"permute_dims", 1, 2, 2, {"x", "axes", OPTIONS}}, GM_LESSON_TRANSPOSE, as_asked, 1};
 static const gm_movement matrix_transpose = {
-    {"matrix_transpose", 1, 1, 1, {"x", OPTIONS}}, "transpose", last_two_swapped, 0};
-static const gm_movement copy = {{"copy", 1, 1, 1, {"x", OPTIONS}}, "copy", as_it_is, 0};
+    {"matrix_transpose", 1, 1, 1, {"x", OPTIONS}}, GM_LESSON_TRANSPOSE, last_two_swapped, 0};
+static const gm_movement copy = {{"copy", 1, 1, 1, {"x", OPTIONS}}, GM_LESSON_COPY, as_it_is, 0};
 
 /* The same items, axes in another order. */
 static int permuted(const gm_movement *movement, PyObject *axes, const gm_array *source, gm_array *view)
@@ -112,7 +113,8 @@ static PyObject *move(PyObject *module, const gm_movement *movement, PyObject *c
         return NULL;
     PyObject *const *option = values + 1 + movement->has_axes;
     PyObject *out = option[0];
-    if (gm_check_place(option[1], option[3]) < 0 || gm_transfer_from(option[2], movement->lesson, &transfer) < 0)
+    if (gm_check_place(option[1], option[3], values[0]) < 0 ||
+        gm_transfer_from(state, option[2], movement->lesson, &transfer) < 0)
         return NULL;
     if (gm_operand_from(state, values[0], "x", &source) < 0)
         return NULL;

@@ -53,7 +53,7 @@ static int is_masked(PyObject *object)
 static void view_of(gm_operand *operand, PyArrayObject *array)
 {
     int ndim = PyArray_NDIM(array);
-    size_t size = (size_t)ndim * sizeof(int64_t);
+    const npy_intp *shape = PyArray_DIMS(array), *strides = PyArray_STRIDES(array); /* NULL without axes */
 
     operand->array.data = PyArray_BYTES(array);
     operand->array.itemsize = PyArray_ITEMSIZE(array);
@@ -61,11 +61,13 @@ static void view_of(gm_operand *operand, PyArrayObject *array)
     operand->array.device = GM_CPU;
     operand->array.device_id = 0;
     operand->array.stream = NULL;
-    memcpy(operand->array.shape, PyArray_DIMS(array), size);
-    memcpy(operand->array.strides, PyArray_STRIDES(array), size);
+    for (int i = 0; i < ndim; i++) {
+        operand->array.shape[i] = shape[i];
+        operand->array.strides[i] = strides[i];
+    }
     operand->descr = PyArray_DESCR(array);
     operand->object = (PyObject *)array;
-    operand->readonly = !PyArray_ISWRITEABLE(array);
+    operand->readonly = PyArray_ISWRITEABLE(array) ? NULL : "its writeable flag is off";
 }
 
 static int from_numpy(PyObject *object, const char *what, gm_operand *operand)
@@ -85,7 +87,7 @@ int gm_operand_from(gm_state *state, PyObject *object, const char *what, gm_oper
 {
     if (PyArray_Check(object))
         return from_numpy(object, what, operand);
-    if (!gm_dlpack_speaks(object))
+    if (!gm_dlpack_speaks(state, object))
         return gm_raise(GM_NOT_AN_ARRAY, what, Py_TYPE(object));
     if (gm_dlpack_import(state, object, &operand->tensor) < 0)
         return -1;
@@ -108,17 +110,13 @@ static PyObject *new_array(PyArray_Descr *descr, int ndim, const int64_t *shape)
     return PyArray_NewFromDescr(&PyArray_Type, descr, ndim, (npy_intp *)shape, NULL, NULL, 0, NULL);
 }
 
-/* Items of size 0 (V0, S0, U0): NumPy takes such a type for one whose size is to be found, except for a prototype. */
-static PyObject *new_array_of_nothing(PyArray_Descr *descr, int ndim, const int64_t *shape)
+/* Items of size 0 (V0, S0, U0): NumPy's copies have room for one character, cleared. What is to be moved is nothing. */
+static PyObject *new_array_of_nothing(PyArrayObject *like, int ndim, const int64_t *shape)
 {
-    static char nowhere;
-    npy_intp strides[GM_MAX_NDIM] = {0};
-    PyObject *prototype = PyArray_New(&PyArray_Type, ndim, (npy_intp *)shape, NPY_BYTE, strides, &nowhere, 0, 0, NULL);
-    if (!prototype)
-        return NULL;
-    Py_INCREF((PyObject *)descr);
-    PyObject *array = PyArray_NewLikeArray((PyArrayObject *)prototype, NPY_CORDER, descr, 0);
-    Py_DECREF(prototype);
+    PyArray_Dims dims = {(npy_intp *)shape, ndim};
+    PyObject *view = PyArray_Newshape(like, &dims, NPY_CORDER);
+    PyObject *array = view ? PyArray_NewCopy((PyArrayObject *)view, NPY_CORDER) : NULL;
+    Py_XDECREF(view);
     return array;
 }
 
@@ -133,8 +131,8 @@ int gm_operand_empty(gm_state *state, const gm_operand *like, int ndim, const in
         result->descr = NULL;
         return 0;
     }
-    PyObject *array =
-        like->array.itemsize > 0 ? new_array(like->descr, ndim, shape) : new_array_of_nothing(like->descr, ndim, shape);
+    PyObject *array = like->array.itemsize > 0 ? new_array(like->descr, ndim, shape)
+                                               : new_array_of_nothing((PyArrayObject *)like->object, ndim, shape);
     if (!array)
         return -1;
     view_of(result, (PyArrayObject *)array);
@@ -159,30 +157,50 @@ PyObject *gm_operand_dtype(const gm_operand *operand)
     return operand->descr ? PyObject_Str((PyObject *)operand->descr) : gm_dlpack_dtype_name(operand->tensor.dtype);
 }
 
-/* The DLPack type of a NumPy one; bits == 0 where there is none. */
+/* The DLPack type of a NumPy one; bits == 0 where there is none, as for long double, which is of the machine's own. */
 static DLDataType dlpack_type_of(const PyArray_Descr *descr)
 {
     static const struct {
         char kind;
         uint8_t code;
-    } codes[] = {{'b', kDLBool}, {'i', kDLInt}, {'u', kDLUInt}, {'f', kDLFloat}, {'c', kDLComplex}};
+        int longest; /* bytes */
+    } codes[] = {{'b', kDLBool, 1}, {'i', kDLInt, 8}, {'u', kDLUInt, 8}, {'f', kDLFloat, 8}, {'c', kDLComplex, 16}};
     DLDataType type = {0, 0, 1};
 
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
-        if (descr->kind == codes[i].kind && PyArray_ISNBO(descr->byteorder)) {
+        if (descr->kind == codes[i].kind && PyDataType_ELSIZE(descr) <= codes[i].longest &&
+            PyArray_ISNBO(descr->byteorder)) {
             type.code = codes[i].code;
             type.bits = (uint8_t)(PyDataType_ELSIZE(descr) * 8);
         }
     return type;
 }
 
+/* bfloat16 and the like, which other packages (ml_dtypes) add to NumPy: they have DLPack's names, and any kind. */
+static int is_added_type(PyArray_Descr *descr, DLDataType type)
+{
+    PyObject *ours = PyObject_Str((PyObject *)descr), *theirs = gm_dlpack_dtype_name(type);
+    int same = ours && theirs && PyDataType_ELSIZE(descr) * 8 == type.bits && PyUnicode_Compare(ours, theirs) == 0;
+    Py_XDECREF(ours);
+    Py_XDECREF(theirs);
+    return same;
+}
+
+static int is_type(PyArray_Descr *descr, DLDataType type)
+{
+    if (PyTypeNum_ISUSERDEF(descr->type_num))
+        return is_added_type(descr, type);
+    DLDataType own = dlpack_type_of(descr);
+    return own.bits != 0 && own.code == type.code && own.bits == type.bits;
+}
+
 static int same_dtype(const gm_operand *a, const gm_operand *b)
 {
     if (a->descr && b->descr)
         return a->descr == b->descr || PyArray_EquivTypes(a->descr, b->descr);
-    DLDataType left = a->descr ? dlpack_type_of(a->descr) : a->tensor.dtype;
-    DLDataType right = b->descr ? dlpack_type_of(b->descr) : b->tensor.dtype;
-    return left.bits != 0 && left.code == right.code && left.bits == right.bits;
+    if (a->descr || b->descr)
+        return a->descr ? is_type(a->descr, b->tensor.dtype) : is_type(b->descr, a->tensor.dtype);
+    return a->tensor.dtype.code == b->tensor.dtype.code && a->tensor.dtype.bits == b->tensor.dtype.bits;
 }
 
 static int same_shape(const gm_array *array, int ndim, const int64_t *shape)
@@ -209,7 +227,7 @@ static int check_out(const gm_operand *out, const gm_operand *like, int ndim, co
     if (!same_dtype(out, like))
         return raise_pair(GM_OUT_DTYPE, gm_operand_dtype(out), gm_operand_dtype(like));
     if (out->readonly)
-        return gm_raise(GM_OUT_READ_ONLY);
+        return gm_raise(GM_OUT_READ_ONLY, out->readonly);
     if (gm_overlaps_itself(&out->array, &overlaps) != GM_OK)
         return gm_raise(GM_NO_MEMORY, "the check of out for overlap");
     return overlaps ? gm_raise(GM_OUT_OVERLAPS_ITSELF) : 0;

@@ -4,10 +4,10 @@
 #include "state.h"
 
 typedef struct gm_operand {
-    gm_array array;       /* first ndim entries of shape and strides are set */
-    PyArray_Descr *descr; /* NumPy's type, borrowed from `object`; NULL for a DLPack tensor */
-    PyObject *object;     /* the argument (borrowed), or a result that is still ours */
-    int readonly;
+    gm_array array;          /* first ndim entries of shape and strides are set */
+    PyArray_Descr *descr;    /* NumPy's type, borrowed from `object`; NULL for a DLPack tensor */
+    PyObject *object;        /* the argument (borrowed), or a result that is still ours */
+    const char *readonly;    /* why it must not be written, or NULL */
     gm_dlpack_tensor tensor; /* set where descr is NULL */
 } gm_operand;
 

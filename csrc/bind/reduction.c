@@ -121,7 +121,9 @@ static int fill_with_zeros(gm_state *state, const gm_array *result)
 
     zeros.data = (char *)zero;
     memset(zeros.strides, 0, sizeof zeros.strides);
-    return gm_transfer_from(NULL, "copy", &fastest) < 0 ? -1 : gm_transfer_apart(state, &fastest, result, &zeros);
+    return gm_transfer_from(state, NULL, GM_LESSON_COPY, &fastest) < 0
+               ? -1
+               : gm_transfer_apart(state, &fastest, result, &zeros);
 }
 
 static int add_up(gm_state *state, const gm_reduction *r, const gm_array *x, const gm_array *result)
@@ -146,7 +148,7 @@ static int add_up_aside(gm_state *state, const gm_reduction *r, const gm_array *
     gm_transfer fastest;
     gm_array aside;
 
-    if (gm_transfer_from(NULL, "copy", &fastest) < 0 || gm_dense_like(out, &aside) < 0)
+    if (gm_transfer_from(state, NULL, GM_LESSON_COPY, &fastest) < 0 || gm_dense_like(out, &aside) < 0)
         return -1;
     int rc = add_up(state, r, x, &aside);
     if (rc == 0)
@@ -196,9 +198,10 @@ PyObject *gm_py_sum(PyObject *module, PyObject *const *args, Py_ssize_t nargs, P
     gm_operand x, like;
     gm_reduction r;
 
-    if (gm_parse(&parameters, args, nargs, kwnames, value) < 0 || gm_check_place(value[DEVICE], value[STREAM]) < 0)
+    if (gm_parse(&parameters, args, nargs, kwnames, value) < 0 ||
+        gm_check_place(value[DEVICE], value[STREAM], value[X]) < 0)
         return NULL;
-    int id = gm_stage_from(value[STAGE], "reduce");
+    int id = gm_stage_from(state, value[STAGE], GM_LESSON_REDUCE);
     if (id < 0 || gm_operand_from(state, value[X], "x", &x) < 0)
         return NULL;
     r.stage = gm_cpu_sum_stage((gm_stage_id)id);

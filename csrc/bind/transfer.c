@@ -9,9 +9,9 @@
 /* Below this many bytes, letting other Python threads in costs more than the movement. */
 enum { WORTH_RELEASING = 32 << 10 };
 
-int gm_transfer_from(PyObject *stage, const char *lesson, gm_transfer *transfer)
+int gm_transfer_from(const gm_state *state, PyObject *stage, gm_lesson lesson, gm_transfer *transfer)
 {
-    int id = gm_stage_from(stage, lesson);
+    int id = gm_stage_from(state, stage, lesson);
     if (id < 0)
         return -1;
     transfer->stage = gm_cpu_move_stage((gm_stage_id)id);
@@ -34,7 +34,7 @@ int gm_transfer_apart(gm_state *state, const gm_transfer *transfer, const gm_arr
 {
     gm_plan plan;
 
-    gm_plan_make(&plan, dst->itemsize, dst->ndim, dst->shape, src->strides, dst->strides);
+    gm_plan_make(&plan, src->itemsize, dst->ndim, dst->shape, src->strides, dst->strides);
     if (plan.family == GM_EMPTY)
         return 0;
     PyThreadState *saved = gm_release_for(plan.items * plan.item);

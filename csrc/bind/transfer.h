@@ -8,7 +8,7 @@ typedef struct gm_transfer {
 } gm_transfer;
 
 /* The stage by its name; the fastest one where it is NULL or None. */
-int gm_transfer_from(PyObject *stage, const char *lesson, gm_transfer *transfer);
+int gm_transfer_from(const gm_state *state, PyObject *stage, gm_lesson lesson, gm_transfer *transfer);
 
 /* dst = src for views of one shape that share no memory. 0, or -1 with an exception. */
 int gm_transfer_apart(gm_state *state, const gm_transfer *transfer, const gm_array *dst, const gm_array *src);

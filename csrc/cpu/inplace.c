@@ -1,48 +1,208 @@
-/* Swaps two axes of equal length inside one array: item by item. */
+/* Swaps two axes of equal length inside one array.
+ * Tiles on either side of the diagonal change places: both are read into scratch, row by row, and written back
+ * transposed, so every byte is read once and written once, as in a copy. Matrices smaller than a tile are taken many
+ * at a time: transposed into scratch and copied back. */
 #include "cpu.h"
+#include "isa.h"
+#include "pool.h"
+#include "strided.h"
+#include "thin_fill.h"
+#include "../base/memory.h"
+#include <stdatomic.h>
 #include <string.h>
 
-static void exchange(char *a, char *b, int64_t size)
+enum { LINE = 64, SMALL_MATRIX = 4 << 10, BATCH = 16 << 10, SHARE = 256 << 10 }; /* bytes */
+
+typedef struct swap_job {
+    char *data;
+    const gm_thin_kernels *kernels;
+    int64_t item, n, row, column; /* column: the smaller step where one is an item */
+    int nouter;
+    gm_axis outer[GM_MAX_NDIM]; /* len and src only */
+    int log_size;               /* of the item, for the turn kernels; -1 where they do not apply */
+    int64_t tile, pitch, tiles; /* items of a tile's side, bytes between its rows in scratch, tiles along an axis */
+    gm_fill fill;               /* small matrices: the batch axis is the split */
+    int64_t batch, batch_step;
+    char *scratch;
+    int64_t scratch_bytes, units, grain;
+    _Atomic int64_t next;
+} swap_job;
+
+static char *matrix(const swap_job *job, int64_t index)
 {
-    char kept[64];
-    for (int64_t part; size > 0; size -= part, a += part, b += part) {
-        part = size < (int64_t)sizeof kept ? size : (int64_t)sizeof kept;
-        memcpy(kept, a, (size_t)part);
-        memcpy(a, b, (size_t)part);
-        memcpy(b, kept, (size_t)part);
+    char *data = job->data;
+    for (int k = job->nouter - 1; k >= 0; k--) {
+        data += index % job->outer[k].len * job->outer[k].src;
+        index /= job->outer[k].len;
+    }
+    return data;
+}
+
+static int64_t side(const swap_job *job, int64_t i)
+{
+    return job->n - i * job->tile < job->tile ? job->n - i * job->tile : job->tile;
+}
+
+/* Reads a tile into scratch, and asks for the rows of the tile that comes next. */
+static void load(const swap_job *job, char *scratch, const char *tile, int64_t rows, int64_t columns,
+                 const char *coming)
+{
+    if (job->column != job->item) {
+        gm_axis axis[] = {{rows, job->row, job->pitch}, {columns, job->column, job->item}};
+        gm_copy_box(scratch, tile, job->item, axis, 2);
+        return;
+    }
+    int64_t bytes = columns * job->item;
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t at = 0; coming && at < bytes; at += LINE)
+            __builtin_prefetch(coming + i * job->row + at, 1, 2);
+        memcpy(scratch + i * job->pitch, tile + i * job->row, (size_t)bytes);
     }
 }
 
-static void swap_square(const gm_array *array, char *data, int a, int b)
+/* Writes the tile of `rows` x `columns` whose transpose stands in scratch. */
+static void store(const swap_job *job, char *tile, const char *scratch, int64_t rows, int64_t columns)
 {
-    for (int64_t i = 0; i < array->shape[a]; i++)
-        for (int64_t j = i + 1; j < array->shape[b]; j++)
-            exchange(data + i * array->strides[a] + j * array->strides[b],
-                     data + j * array->strides[a] + i * array->strides[b], array->itemsize);
+    if (job->log_size >= 0 && rows * job->item >= 16 && columns * job->item >= 16) {
+        job->kernels->turn[job->log_size](tile, job->row, scratch, job->pitch, rows, columns);
+        return;
+    }
+    gm_axis axis[] = {{rows, job->item, job->row}, {columns, job->pitch, job->column}};
+    gm_copy_box(tile, scratch, job->item, axis, 2);
+}
+
+/* One unit of work: the tiles of row `i` from the diagonal on, with their mirror images. */
+static void swap_tiles(const swap_job *job, char *data, int64_t i, char *scratch)
+{
+    int64_t down = job->tile * job->row, across = job->tile * job->column, rows = side(job, i);
+    char *upper = data + i * (down + across), *lower = upper, *other = scratch + job->tile * job->pitch;
+
+    load(job, scratch, upper, rows, rows, NULL);
+    store(job, upper, scratch, rows, rows);
+    for (int64_t j = i + 1; j < job->tiles; j++) {
+        int64_t columns = side(job, j);
+        int more = j + 2 < job->tiles;
+        upper += across;
+        lower += down;
+        load(job, scratch, upper, rows, columns, more ? upper + across : NULL);
+        load(job, other, lower, columns, rows, more ? lower + down : NULL);
+        store(job, upper, other, rows, columns);
+        store(job, lower, scratch, columns, rows);
+    }
+}
+
+static void swap_batch(const swap_job *job, char *data, int64_t n, char *scratch)
+{
+    gm_fill_run(&job->fill, scratch, data, n);
+    int64_t matrix_bytes = job->n * job->n * job->item, row_bytes = job->n * job->item;
+    gm_axis axis[] = {
+        {n, matrix_bytes, job->batch_step}, {job->n, row_bytes, job->row}, {job->n, job->item, job->column}};
+    if (job->column == job->item && job->row == row_bytes && job->batch_step == matrix_bytes)
+        memcpy(data, scratch, (size_t)(n * matrix_bytes));
+    else if (job->column == job->item)
+        gm_copy_box(data, scratch, row_bytes, axis, 2);
+    else
+        gm_copy_box(data, scratch, job->item, axis, 3);
+}
+
+static void body(void *ctx, int part)
+{
+    swap_job *job = ctx;
+    char *scratch = job->scratch + part * job->scratch_bytes;
+
+    for (int64_t begin; (begin = atomic_fetch_add(&job->next, job->grain)) < job->units;) {
+        int64_t end = begin + job->grain < job->units ? begin + job->grain : job->units;
+        for (int64_t unit = begin; unit < end; unit++) {
+            if (!job->batch) {
+                swap_tiles(job, matrix(job, unit / job->tiles), unit % job->tiles, scratch);
+                continue;
+            }
+            const gm_axis *axis = &job->outer[job->nouter - 1];
+            int64_t pieces = (axis->len + job->batch - 1) / job->batch, first = unit % pieces * job->batch;
+            int64_t n = axis->len - first < job->batch ? axis->len - first : job->batch;
+            swap_batch(job, matrix(job, unit / pieces * axis->len + first), n, scratch);
+        }
+    }
+}
+
+/* The matrices of the innermost other axis, as many as fit a batch, through one kernel. */
+static void plan_batches(swap_job *job, gm_shuffle *program)
+{
+    const gm_axis *inner = &job->outer[job->nouter - 1];
+    int64_t row_bytes = job->n * job->item, matrix_bytes = job->n * row_bytes;
+
+    job->batch = BATCH / matrix_bytes < inner->len ? BATCH / matrix_bytes : inner->len;
+    job->batch_step = inner->src;
+    /* The last batch may be shorter than the others; a kernel that walks the batch axis must not count on more. */
+    int64_t least = inner->len % job->batch ? inner->len % job->batch : job->batch;
+    job->fill = (gm_fill){.item = job->item, .naxes = 3, .split_at = 0};
+    job->fill.axis[0] = (gm_axis){least, inner->src, matrix_bytes};
+    job->fill.axis[1] = (gm_axis){job->n, job->column, row_bytes};
+    job->fill.axis[2] = (gm_axis){job->n, job->row, job->item};
+    gm_fill_choose(&job->fill, job->kernels, program);
+    job->units = (inner->len + job->batch - 1) / job->batch;
+    for (int k = 0; k < job->nouter - 1; k++)
+        job->units *= job->outer[k].len;
+    job->scratch_bytes = job->batch * matrix_bytes;
+}
+
+static void plan_tiles(swap_job *job)
+{
+    job->tile = job->item <= 2 ? 128 : job->item <= 4 ? 64 : 32;
+    while (job->tile > 1 && job->tile * job->tile * job->item > 64 << 10)
+        job->tile /= 2;
+    job->pitch = job->tile * job->item + LINE;
+    job->tiles = (job->n + job->tile - 1) / job->tile;
+    job->units = job->tiles;
+    for (int k = 0; k < job->nouter; k++)
+        job->units *= job->outer[k].len;
+    job->scratch_bytes = 2 * job->tile * job->pitch;
+    job->log_size = -1;
+    if (job->kernels && job->column == job->item)
+        for (int k = 0; k < 4; k++)
+            if (INT64_C(1) << k == job->item)
+                job->log_size = k;
 }
 
 gm_status gm_cpu_swap_axes(const gm_cpu *cpu, const gm_array *array, int a, int b)
 {
-    int64_t index[GM_MAX_NDIM] = {0};
-    char *data = array->data;
-    (void)cpu;
+    swap_job job = {.data = array->data, .kernels = cpu->isa->thin, .item = array->itemsize, .n = array->shape[a]};
+    int64_t total = array->itemsize;
 
-    for (int i = 0; i < array->ndim; i++)
-        if (array->shape[i] == 0)
-            return GM_OK;
-    for (;;) {
-        swap_square(array, data, a, b);
-        int i = array->ndim - 1;
-        for (; i >= 0; i--) {
-            if (i == a || i == b)
-                continue;
-            data += array->strides[i];
-            if (++index[i] < array->shape[i])
-                break;
-            data -= array->strides[i] * array->shape[i];
-            index[i] = 0;
-        }
-        if (i < 0)
-            return GM_OK;
+    for (int k = 0; k < array->ndim; k++) {
+        total *= array->shape[k];
+        if (k != a && k != b && array->shape[k] != 1)
+            job.outer[job.nouter++] = (gm_axis){array->shape[k], array->strides[k], 0};
     }
+    if (total == 0 || job.n < 2)
+        return GM_OK;
+    int swapped = array->strides[a] == job.item;
+    job.row = array->strides[swapped ? b : a];
+    job.column = array->strides[swapped ? a : b];
+    if (job.nouter == 0)
+        job.outer[job.nouter++] = (gm_axis){1, 0, 0};
+
+    int parts = atomic_load(&cpu->threads);
+    if (parts > total / (128 << 10) + 1)
+        parts = (int)(total / (128 << 10) + 1);
+    gm_shuffle *program = gm_alloc(sizeof *program);
+    if (!program)
+        return GM_NO_MEMORY;
+    if (job.n * job.n * job.item <= SMALL_MATRIX)
+        plan_batches(&job, program);
+    else
+        plan_tiles(&job);
+    job.scratch_bytes = (job.scratch_bytes + 4095) / 4096 * 4096 + LINE;
+    job.scratch = gm_alloc((size_t)(parts * job.scratch_bytes));
+    if (!job.scratch) {
+        gm_free(program);
+        return GM_NO_MEMORY;
+    }
+    job.grain = 1 + (int64_t)SHARE * job.units / total;
+    if (job.grain > (job.units + parts - 1) / parts)
+        job.grain = (job.units + parts - 1) / parts;
+    gm_parallel(parts, body, &job);
+    gm_free(job.scratch);
+    gm_free(program);
+    return GM_OK;
 }

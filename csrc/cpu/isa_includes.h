@@ -11,3 +11,5 @@
 #elif defined(__aarch64__)
 #    include <arm_neon.h>
 #endif
+#include "sum_kernels.h"
+#include "sum_read.h"

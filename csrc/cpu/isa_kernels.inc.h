@@ -7,5 +7,6 @@
  * instruction set that the machine may lack. */
 #include "thin_kernels.inc.h"
 #include "tile_kernels.inc.h"
+#include "sum_kernels.inc.h"
 
-#define GM_ISA_FAMILIES &tile_kernels, GM_THIN_KERNELS, NULL
+#define GM_ISA_FAMILIES &tile_kernels, GM_THIN_KERNELS, &sum_kernels

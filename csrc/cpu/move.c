@@ -3,6 +3,7 @@
 #include "rows.h"
 #include "thin.h"
 #include "tile_move.h"
+#include "tile_small.h"
 #include <stdatomic.h>
 
 /* Rows this long need no blocks: either side reads, or writes, long runs as it is. */
@@ -41,6 +42,10 @@ gm_status gm_move_streaming(const gm_cpu *cpu, const gm_plan *plan, char *dst, c
 
 gm_status gm_move_tuned(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src)
 {
+    if (gm_small_suits(plan)) {
+        gm_move_small(cpu, plan, dst, src);
+        return GM_OK;
+    }
     if ((plan->family == GM_TILE || plan->family == GM_GENERAL) && gm_thin_suits(plan))
         return gm_move_thin(cpu, plan, dst, src);
     /* What still fits the last cache is better left there: whoever asked for it will read it next. */

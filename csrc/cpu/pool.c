@@ -11,9 +11,9 @@ static struct {
     pthread_mutex_t owner; /* held by the caller whose job runs */
     pthread_mutex_t lock;  /* guards what the condition variables announce */
     pthread_cond_t work, done;
-    int workers;           /* threads started so far */
+    int workers; /* threads started so far */
     atomic_uint generation;
-    int running;           /* workers still inside the present job */
+    int running; /* workers still inside the present job */
     int parts;
     atomic_int next;
     void (*body)(void *ctx, int part);

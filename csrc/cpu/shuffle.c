@@ -76,7 +76,7 @@ int gm_shuffle_make(gm_shuffle *program, int window, int pair, int64_t item, con
         return 0;
     program->readable = high - low < 64 ? (UINT64_C(1) << (high - low)) - 1 : ~UINT64_C(0);
     program->src_bytes = high - low;
-    program->vectors = program->terms = 0;
+    program->vectors = program->terms = program->dense = 0;
 
     for (int64_t run = 0; run < runs; run++) {
         int64_t dst = 0, rest = run;
@@ -91,6 +91,74 @@ int gm_shuffle_make(gm_shuffle *program, int window, int pair, int64_t item, con
                 from[i] = source_of(item, axis, naxes, inner, run, done + i);
             if (!add_vector(program, window, pair, from, bytes, dst + done, low, high))
                 return 0;
+        }
+    }
+    return 1;
+}
+
+/* Lists where the box's source lies, in pieces of 64 bytes. Returns their number; 0 if it is not whole pieces. */
+static int list_windows(int64_t *at, int64_t item, const gm_axis *axis, int naxes)
+{
+    int64_t run = item, rows = 1;
+    uint64_t in_run = 0;
+    int grown = 1, count = 0;
+
+    while (grown) {
+        grown = 0;
+        for (int k = 0; k < naxes; k++)
+            if (!(in_run >> k & 1) && axis[k].src == run) {
+                run *= axis[k].len;
+                in_run |= UINT64_C(1) << k;
+                grown = 1;
+            }
+    }
+    for (int k = 0; k < naxes; k++)
+        if (!(in_run >> k & 1))
+            rows *= axis[k].len;
+    if (run % 64 != 0 || run / 64 * rows > GM_SHUFFLE_MAX_DENSE)
+        return 0;
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t start = 0, rest = row;
+        for (int k = 0; k < naxes; k++)
+            if (!(in_run >> k & 1)) {
+                start += rest % axis[k].len * axis[k].src;
+                rest /= axis[k].len;
+            }
+        for (int64_t i = 0; i < run; i += 64)
+            at[count++] = start + i;
+    }
+    return count;
+}
+
+int gm_shuffle_make_dense(gm_shuffle *program, int64_t item, const gm_axis *axis, int naxes)
+{
+    int64_t run_bytes = item;
+    int inner = 0, dense = list_windows(program->window_at, item, axis, naxes), pairs = (dense + 1) / 2;
+
+    while (inner < naxes && axis[naxes - 1 - inner].dst == run_bytes)
+        run_bytes *= axis[naxes - 1 - inner++].len;
+    if (!dense || run_bytes % 64 != 0)
+        return 0;
+    program->dense = program->vectors = dense;
+    program->terms = dense * pairs;
+    program->readable = ~UINT64_C(0);
+
+    for (int v = 0; v < dense; v++) {
+        int64_t run = v / (run_bytes / 64), done = v % (run_bytes / 64) * 64, dst = done, rest = run;
+        for (int k = naxes - inner - 1; k >= 0; k--) {
+            dst += rest % axis[k].len * axis[k].dst;
+            rest /= axis[k].len;
+        }
+        program->vector[v] = (gm_shuffle_vector){.dst = dst, .bytes = 64, .first = v * pairs, .terms = pairs};
+        for (int t = 0; t < pairs; t++)
+            program->term[v * pairs + t] = (gm_shuffle_term){.picks = program->picks + 64 * (v * pairs + t)};
+        for (int i = 0; i < 64; i++) {
+            int64_t from = source_of(item, axis, naxes, inner, run, done + i);
+            int w = 0;
+            while (from < program->window_at[w] || from >= program->window_at[w] + 64)
+                w++;
+            program->term[v * pairs + w / 2].mask |= UINT64_C(1) << i;
+            program->picks[64 * (v * pairs + w / 2) + i] = (uint8_t)(from - program->window_at[w] + w % 2 * 64);
         }
     }
     return 1;

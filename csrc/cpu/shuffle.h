@@ -4,7 +4,7 @@
 #pragma once
 #include "../base/plan.h"
 
-enum { GM_SHUFFLE_MAX_TERMS = 512, GM_SHUFFLE_MAX_VECTORS = 128 };
+enum { GM_SHUFFLE_MAX_TERMS = 512, GM_SHUFFLE_MAX_VECTORS = 128, GM_SHUFFLE_MAX_DENSE = 16 };
 
 typedef struct gm_shuffle_term {
     int64_t at[2];        /* where the windows start; the same twice when there is one */
@@ -23,6 +23,10 @@ typedef struct gm_shuffle {
     uint64_t readable; /* the bytes of a window that lie inside the box: not all when the box is very small */
     int64_t src_bytes; /* from the first to the last byte of the source that one run touches */
     int vectors, terms;
+    int dense; /* where not 0: this many windows, at window_at, hold exactly the bytes of as many vectors; then
+                  term t of a vector draws from windows 2t and 2t + 1, and may put anything where its mask and
+                  those of later terms are 0 */
+    int64_t window_at[GM_SHUFFLE_MAX_DENSE];
     gm_shuffle_vector vector[GM_SHUFFLE_MAX_VECTORS];
     gm_shuffle_term term[GM_SHUFFLE_MAX_TERMS];
     uint8_t picks[GM_SHUFFLE_MAX_TERMS * 64];
@@ -32,3 +36,8 @@ typedef struct gm_shuffle {
  * the innermost axes contiguous, so that runs are found). 0 if it would need too many terms, or more of the source in
  * one window than the box has while loads cannot be masked (window < 64). */
 int gm_shuffle_make(gm_shuffle *program, int window, int pair, int64_t item, const gm_axis *axis, int naxes);
+
+/* The same for a box whose source and destination are both whole vectors of 64 bytes, few enough to be held in
+ * registers all at once: every window is loaded once, not once for every vector that draws from it. 0 if the box is
+ * none. */
+int gm_shuffle_make_dense(gm_shuffle *program, int64_t item, const gm_axis *axis, int naxes);

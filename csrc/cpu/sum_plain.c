@@ -3,71 +3,67 @@
  * naive:    one accumulator: each addition waits for the one before it, 3 or 4 cycles an item.
  * unrolled: eight of them, so that eight additions are under way at once. */
 #include "sum.h"
-#include "sum_half.h"
 #include <string.h>
+#include "sum_read.h"
 
 /* Adds n items, `step` bytes apart, to the accumulators of one result. */
 typedef void span_fn(gm_acc *acc, const char *src, int64_t n, int64_t step);
 
 enum { WAYS = 8 };
 
-#define SPAN(dtype, type, member, value)                                                                               \
-    static inline __typeof__(((gm_acc *)0)->member) read_##dtype(const char *src)                                      \
-    {                                                                                                                  \
-        type x;                                                                                                        \
-        memcpy(&x, src, sizeof x);                                                                                     \
-        return value;                                                                                                  \
-    }                                                                                                                  \
+#define SPAN(dtype, sum, member)                                                                                       \
     static void naive_##dtype(gm_acc *acc, const char *src, int64_t n, int64_t step)                                   \
     {                                                                                                                  \
         for (int64_t i = 0; i < n; i++)                                                                                \
-            acc->member += read_##dtype(src + i * step);                                                               \
+            acc->member += gm_sum_read_##dtype(src + i * step);                                                        \
     }                                                                                                                  \
     static void unrolled_##dtype(gm_acc *acc, const char *src, int64_t n, int64_t step)                                \
     {                                                                                                                  \
         int64_t i = 0;                                                                                                 \
         if (n >= WAYS) {                                                                                               \
-            __typeof__(acc->member) way[WAYS];                                                                         \
+            sum way[WAYS];                                                                                             \
             for (int w = 0; w < WAYS; w++)                                                                             \
-                way[w] = read_##dtype(src + w * step);                                                                 \
+                way[w] = gm_sum_read_##dtype(src + w * step);                                                          \
             for (i = WAYS; i + WAYS <= n; i += WAYS)                                                                   \
                 for (int w = 0; w < WAYS; w++)                                                                         \
-                    way[w] += read_##dtype(src + (i + w) * step);                                                      \
+                    way[w] += gm_sum_read_##dtype(src + (i + w) * step);                                               \
             acc->member += ((way[0] + way[4]) + (way[2] + way[6])) + ((way[1] + way[5]) + (way[3] + way[7]));          \
         }                                                                                                              \
         naive_##dtype(acc, src + i * step, n - i, step);                                                               \
     }
+#define SPAN_INT(dtype)   SPAN(dtype, uint64_t, i)
+#define SPAN_FLOAT(dtype) SPAN(dtype, double, f)
 
-SPAN(bool, uint8_t, i, x != 0)
-SPAN(int8, int8_t, i, (uint64_t)x)
-SPAN(int16, int16_t, i, (uint64_t)x)
-SPAN(int32, int32_t, i, (uint64_t)x)
-SPAN(int64, int64_t, i, (uint64_t)x)
-SPAN(uint8, uint8_t, i, x)
-SPAN(uint16, uint16_t, i, x)
-SPAN(uint32, uint32_t, i, x)
-SPAN(uint64, uint64_t, i, x)
-SPAN(float16, uint16_t, f, (double)gm_half_to_float(x))
-SPAN(bfloat16, uint16_t, f, (double)gm_bfloat_to_float(x))
-SPAN(float32, float, f, (double)x)
-SPAN(float64, double, f, x)
+SPAN_INT(bool)
+SPAN_INT(int8)
+SPAN_INT(int16)
+SPAN_INT(int32)
+SPAN_INT(int64)
+SPAN_INT(uint8)
+SPAN_INT(uint16)
+SPAN_INT(uint32)
+SPAN_INT(uint64)
+SPAN_FLOAT(float16)
+SPAN_FLOAT(bfloat16)
+SPAN_FLOAT(float32)
+SPAN_FLOAT(float64)
 
-#define SPAN_COMPLEX(dtype, part)                                                                                      \
+#define SPAN_COMPLEX(dtype, part, size)                                                                                \
     static void naive_##dtype(gm_acc *acc, const char *src, int64_t n, int64_t step)                                   \
     {                                                                                                                  \
         for (int64_t i = 0; i < n; i++) {                                                                              \
-            acc[0].f += read_##part(src + i * step);                                                                   \
-            acc[1].f += read_##part(src + i * step + gm_dtype_get(GM_##part)->bits / 8);                               \
+            acc[0].f += gm_sum_read_##part(src + i * step);                                                            \
+            acc[1].f += gm_sum_read_##part(src + i * step + size);                                                     \
         }                                                                                                              \
     }                                                                                                                  \
     static void unrolled_##dtype(gm_acc *acc, const char *src, int64_t n, int64_t step)                                \
     {                                                                                                                  \
         unrolled_##part(&acc[0], src, n, step);                                                                        \
-        unrolled_##part(&acc[1], src + gm_dtype_get(GM_##part)->bits / 8, n, step);                                    \
+        unrolled_##part(&acc[1], src + size, n, step);                                                                 \
     }
 
-SPAN_COMPLEX(complex64, float32)
-SPAN_COMPLEX(complex128, float64)
+SPAN_COMPLEX(complex64, float32, 4)
+SPAN_COMPLEX(complex128, float64, 8)
 
 #define GM_DTYPE(name, code, bits, kind) naive_##name,
 static span_fn *const naive[GM_DTYPE_COUNT] = {

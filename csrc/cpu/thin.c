@@ -4,7 +4,7 @@
 #include "thin.h"
 #include "isa.h"
 #include "pool.h"
-#include "strided.h"
+#include "thin_fill.h"
 #include "thin_plan.h"
 #include "../base/memory.h"
 #include <stdatomic.h>
@@ -14,129 +14,38 @@
 enum {
     LINE = 64,
     SLICE = 8 << 10,          /* source bytes between two looks at the prefetches: fits into the first-level cache */
+    BURST = 16,               /* lines streamed between two groups of prefetches */
     SHARE = 512 << 10,        /* bytes of work that are worth a trip to the shared counter */
     MAX_PREFETCH_ROWS = 1024, /* a block of more rows is left to the hardware */
 };
 
-/* Cycles for 64 bytes, measured on Zen 4; only their ratio matters. */
-enum { TERM_COST = 3, VECTOR_COST = 2, TURN_COST = 9 };
-
-typedef struct loop {
-    int64_t count, src, dst;
-} loop;
-
 typedef struct thin_job {
     const gm_thin_kernels *kernels;
     gm_thin_plan cut;
-    gm_thin_kind kind;
-    int naxes; /* the axes of a block: the inner ones, and the split at `split_at` */
-    int split_at;
-    gm_axis axis[GM_MAX_NDIM]; /* dst: steps in the image, or in the destination when there is none */
-    int a, b, log_size;        /* turn: the axes that are contiguous in the source and in the destination */
-    uint64_t whole;            /* shuffle: the axes that the program walks by itself */
-    int chunk;                 /* and the one it walks `chunk_len` positions of; -1 for none */
-    int64_t chunk_len;
-    const gm_shuffle *program;
-
+    gm_fill fill;
     char *dst;
     const char *src;
-    int64_t pitch; /* bytes between the rows of an image; 0 when there is no image */
-    int64_t image_bytes;
+    int64_t pitch;                      /* bytes between the rows of an image; 0 when there is no image */
+    int64_t image_bytes, scratch_bytes; /* of a thread: two images and what waits between them */
     char *scratch;
     int64_t *dst_at, *src_at; /* where the rows of a block start in the destination and the source */
-    int64_t prefetch_rows, prefetch_bytes;
-    int64_t items_total, grain;
+    int64_t prefetch_rows, prefetch_lines;
+    int64_t slice; /* positions to fill before draining a little */
+    int64_t grain;
     _Atomic int64_t next;
 } thin_job;
 
-static void run_loops(const thin_job *job, const loop *loops, int n, char *dst, const char *src, int64_t na, int64_t nb)
-{
-    int64_t index[GM_MAX_NDIM] = {0};
-    const gm_axis *a = &job->axis[job->a], *b = &job->axis[job->b];
-
-    for (;;) {
-        int i = n - 1;
-        if (job->kind == GM_THIN_TURN) {
-            job->kernels->turn[job->log_size](dst, a->dst, src, b->src, na, nb);
-        } else {
-            job->kernels->shuffle(job->program, dst, loops[i].dst, src, loops[i].src, loops[i].count);
-            i--;
-        }
-        for (; i >= 0; i--) {
-            dst += loops[i].dst;
-            src += loops[i].src;
-            if (++index[i] < loops[i].count)
-                break;
-            dst -= loops[i].dst * loops[i].count;
-            src -= loops[i].src * loops[i].count;
-            index[i] = 0;
-        }
-        if (i < 0)
-            return;
-    }
-}
-
-/* Moves `n` positions of the split axis. */
-static void fill(const thin_job *job, char *dst, const char *src, int64_t n)
-{
-    gm_axis axis[GM_MAX_NDIM];
-    loop loops[GM_MAX_NDIM + 1];
-    int count = 0, longest = 0;
-
-    memcpy(axis, job->axis, (size_t)job->naxes * sizeof *axis);
-    axis[job->split_at].len = n;
-    if (job->kind == GM_THIN_ITEMS) {
-        gm_copy_box(dst, src, job->cut.item, axis, job->naxes);
-        return;
-    }
-    for (int k = 0; k < job->naxes; k++) {
-        int walked = job->kind == GM_THIN_TURN ? k == job->a || k == job->b : (int)(job->whole >> k & 1);
-        if (walked)
-            continue;
-        loops[count] = (loop){axis[k].len, axis[k].src, axis[k].dst};
-        if (job->kind == GM_THIN_SHUFFLE && k == job->chunk)
-            loops[count] =
-                (loop){axis[k].len / job->chunk_len, axis[k].src * job->chunk_len, axis[k].dst * job->chunk_len};
-        if (loops[count].count > loops[longest].count)
-            longest = count;
-        count++;
-    }
-    if (job->kind == GM_THIN_TURN) {
-        run_loops(job, loops, count, dst, src, axis[job->a].len, axis[job->b].len);
-        return;
-    }
-    if (count == 0)
-        loops[count++] = (loop){1, 0, 0};
-    loop inner = loops[longest];
-    loops[longest] = loops[count - 1];
-    loops[count - 1] = inner;
-    run_loops(job, loops, count, dst, src, 0, 0);
-    if (job->chunk < 0 || axis[job->chunk].len % job->chunk_len == 0)
-        return;
-
-    /* What the chunks leave over is the last chunk once more, shifted: it overlaps what is already there. */
-    const gm_axis *chunk = &axis[job->chunk];
-    int64_t back = chunk->len - job->chunk_len;
-    int rest = 0;
-    for (int k = 0; k < job->naxes; k++)
-        if (!(job->whole >> k & 1) && k != job->chunk)
-            loops[rest++] = (loop){axis[k].len, axis[k].src, axis[k].dst};
-    if (rest == 0)
-        loops[rest++] = (loop){1, 0, 0};
-    run_loops(job, loops, rest, dst + back * chunk->dst, src + back * chunk->src, 0, 0);
-}
-
 /* Where block number `block` starts in the arrays, and how many positions it has. */
 typedef struct place {
-    int64_t src, dst, n;
-    int first, last; /* of its sequence along the split axis */
+    int64_t src, dst, n, along;
+    int last; /* of its sequence along the split axis */
 } place;
 
 static place locate(const thin_job *job, int64_t block)
 {
     const gm_thin_plan *cut = &job->cut;
     int64_t along = block % cut->blocks, rest = block / cut->blocks;
-    place at = {along * cut->step * cut->split.src, along * cut->step * cut->split.dst, cut->step, along == 0,
+    place at = {along * cut->step * cut->split.src, along * cut->step * cut->split.dst, cut->step, along,
                 along == cut->blocks - 1};
     if (at.last)
         at.n = cut->split.len - along * cut->step;
@@ -149,162 +58,147 @@ static place locate(const thin_job *job, int64_t block)
     return at;
 }
 
-/* Asks for the lines `*done` .. `until` of the block at `src`, counted along its rows. */
-static void prefetch(const thin_job *job, const char *src, int64_t *done, int64_t until)
+/* The place of block number `block`, which follows the one at `at`. */
+static place following(const thin_job *job, const place *at, int64_t block)
 {
-    int64_t lines = job->prefetch_bytes / LINE + 1, total = lines * job->prefetch_rows;
-    if (until > total)
-        until = total;
-    int64_t row = *done / lines, line = *done % lines;
-    for (; *done < until; ++*done) {
-        __builtin_prefetch(src + job->src_at[row] + line * LINE, 0, 2);
-        if (++line == lines) {
-            line = 0;
-            row++;
+    const gm_thin_plan *cut = &job->cut;
+    if (at->along + 2 >= cut->blocks)
+        return locate(job, block);
+    return (place){at->src + cut->step * cut->split.src, at->dst + cut->step * cut->split.dst, cut->step, at->along + 1,
+                   0};
+}
+
+/* The lines of a block that is to come, in the order of its source rows. */
+typedef struct lookout {
+    const char *src; /* NULL: nothing to ask for */
+    int64_t row, line;
+} lookout;
+
+static void look_out(const thin_job *job, lookout *ahead, int64_t lines)
+{
+    while (lines > 0 && ahead->src && ahead->row < job->prefetch_rows) {
+        const char *at = ahead->src + job->src_at[ahead->row] + ahead->line * LINE;
+        int64_t n = job->prefetch_lines - ahead->line < lines ? job->prefetch_lines - ahead->line : lines;
+        for (int64_t i = 0; i < n; i++)
+            __builtin_prefetch(at + i * LINE, 0, 2);
+        lines -= n;
+        ahead->line += n;
+        if (ahead->line == job->prefetch_lines) {
+            ahead->line = 0;
+            ahead->row++;
         }
     }
 }
 
-/* Sends one row of the image, `n` bytes at `row`, to `dst`, after the `*waiting` bytes that stand in front of it. */
-static void flush_row(const thin_job *job, char *dst, char *row, int64_t n, uint8_t *waiting, int last)
+/* An image on its way to memory. */
+typedef struct drain {
+    char *dst, *image; /* the first row */
+    int64_t row, rows, bytes;
+    uint8_t *waiting; /* for each row: bytes that stand in front of it, left over from the block before */
+    char *next_image; /* where to leave the present block's rest; NULL to write it */
+    int open;
+    char *to, *from;
+    int64_t lines, tail;
+} drain;
+
+/* Bytes up to the destination's next line are written at once; only a sequence's first block has any. */
+static void open_row(const thin_job *job, drain *d)
 {
-    char *end = row + n;
-    row -= *waiting;
-    dst -= *waiting;
-    int64_t head = -(uintptr_t)dst % LINE;
-    if (head) {
-        if (head > end - row)
-            head = end - row;
-        memcpy(dst, row, (size_t)head);
-        dst += head;
-        row += head;
+    int64_t waiting = d->waiting[d->row], n = d->bytes + waiting;
+    d->from = d->image + d->row * job->pitch - waiting;
+    d->to = d->dst + job->dst_at[d->row] - waiting;
+    int64_t head = -(uintptr_t)d->to % LINE;
+    if (head > n)
+        head = n;
+    if (head)
+        memcpy(d->to, d->from, (size_t)head);
+    d->to += head;
+    d->from += head;
+    d->lines = (n - head) / LINE;
+    d->tail = (n - head) % LINE;
+    d->open = 1;
+}
+
+static void close_row(const thin_job *job, drain *d)
+{
+    d->waiting[d->row] = 0;
+    if (d->tail && d->next_image) {
+        memcpy(d->next_image + d->row * job->pitch - d->tail, d->from, (size_t)d->tail);
+        d->waiting[d->row] = (uint8_t)d->tail;
+    } else if (d->tail) {
+        memcpy(d->to, d->from, (size_t)d->tail);
     }
-    int64_t lines = (end - row) / LINE;
-    job->kernels->stream(dst, row, lines);
-    int64_t tail = (end - row) % LINE;
-    *waiting = 0;
-    if (tail && last) {
-        memcpy(dst + lines * LINE, end - tail, (size_t)tail);
-    } else if (tail) {
-        memmove(end - n - tail, end - tail, (size_t)tail);
-        *waiting = (uint8_t)tail;
+    d->open = 0;
+    d->row++;
+}
+
+/* Streams `lines` lines, or as many as there are, and asks for as many of the lookout's in between: reads and writes of
+ * memory overlap only if they are issued side by side. */
+static void drain_lines(const thin_job *job, drain *d, int64_t lines, lookout *ahead)
+{
+    while (lines > 0 && d->row < d->rows) {
+        if (!d->open)
+            open_row(job, d);
+        int64_t n = d->lines < BURST ? d->lines : BURST;
+        job->kernels->stream(d->to, d->from, n);
+        look_out(job, ahead, n + 1);
+        d->to += n * LINE;
+        d->from += n * LINE;
+        d->lines -= n;
+        lines -= n;
+        if (d->lines == 0)
+            close_row(job, d);
     }
 }
 
+/* Fills the image of one block while the image before it drains. */
 static void body(void *ctx, int part)
 {
     thin_job *job = ctx;
     const gm_thin_plan *cut = &job->cut;
     int64_t total = cut->outers * cut->blocks;
-    int64_t slice = SLICE / cut->cell < 64 ? cut->step : SLICE / cut->cell / 64 * 64;
-    char *image = job->pitch ? job->scratch + part * job->image_bytes : NULL;
-    uint8_t *waiting = (uint8_t *)image + cut->dst_rows * job->pitch;
+    int64_t slice = job->slice;
+    char *images[2] = {NULL, NULL};
+    uint8_t *waiting = NULL;
 
+    if (job->pitch) {
+        images[0] = job->scratch + part * job->scratch_bytes + LINE;
+        images[1] = images[0] + job->image_bytes;
+        waiting = (uint8_t *)images[1] + job->image_bytes;
+    }
     for (int64_t begin; (begin = atomic_fetch_add(&job->next, job->grain)) < total;) {
         int64_t end = begin + job->grain < total ? begin + job->grain : total;
         place at = locate(job, begin);
-        if (image)
+        drain d = {.rows = 0};
+        if (waiting)
             memset(waiting, 0, (size_t)cut->dst_rows);
         for (int64_t block = begin; block < end; block++) {
-            place next = block + 1 < end ? locate(job, block + 1) : at;
-            char *out = image ? image + LINE : job->dst + at.dst;
-            int64_t asked = 0;
+            char *image = images[block & 1], *out = image ? image : job->dst + at.dst;
+            place next = block + 1 < end ? following(job, &at, block + 1) : at;
+            lookout ahead = {.src = block + 1 < end ? job->src + next.src : NULL};
+            int64_t share = (cut->dst_rows * (at.n * cut->dst_run / LINE + 1) * slice + at.n - 1) / at.n;
             for (int64_t i = 0; i < at.n;) {
                 int64_t n = at.n - i < 2 * slice ? at.n - i : slice;
-                if (job->prefetch_rows && block + 1 < end)
-                    prefetch(job, job->src + next.src, &asked,
-                             asked + n * cut->cell / LINE + job->prefetch_rows * n / at.n + 1);
-                fill(job, out + i * job->axis[job->split_at].dst, job->src + at.src + i * cut->split.src, n);
+                gm_fill_run(&job->fill, out + i * cut->dst_run, job->src + at.src + i * cut->split.src, n);
                 i += n;
+                if (d.row < d.rows)
+                    drain_lines(job, &d, i < at.n ? share : INT64_MAX, &ahead);
+                else
+                    look_out(job, &ahead, share);
             }
             if (image)
-                for (int64_t row = 0; row < cut->dst_rows; row++)
-                    flush_row(job, job->dst + at.dst + job->dst_at[row], out + row * job->pitch, at.n * cut->dst_run,
-                              &waiting[row], at.last || block + 1 == end);
+                d = (drain){.dst = job->dst + at.dst,
+                            .image = image,
+                            .rows = cut->dst_rows,
+                            .bytes = at.n * cut->dst_run,
+                            .waiting = waiting,
+                            .next_image = at.last || block + 1 == end ? NULL : images[~block & 1]};
             at = next;
         }
+        drain_lines(job, &d, INT64_MAX, &(lookout){.src = NULL});
     }
-    if (image)
+    if (job->pitch)
         job->kernels->fence();
-}
-
-/* The turn kernels take a block if one axis is contiguous on each side and both are long enough for them. */
-static int choose_turn(thin_job *job)
-{
-    int64_t item = job->cut.item;
-    job->a = job->b = -1;
-    for (job->log_size = 0; job->log_size < 4 && INT64_C(1) << job->log_size != item;)
-        job->log_size++;
-    for (int k = 0; k < job->naxes; k++) {
-        if (job->axis[k].src == item)
-            job->a = k;
-        if (job->axis[k].dst == item)
-            job->b = k;
-    }
-    return job->log_size < 4 && job->a >= 0 && job->b >= 0 && job->a != job->b && job->axis[job->a].len * item >= 16 &&
-           job->axis[job->b].len * item >= 16;
-}
-
-/* Blocks at an edge overlap their neighbours: the share of the work that is not done twice. */
-static int64_t turn_cost(const thin_job *job)
-{
-    int64_t group = 16 / job->cut.item, na = job->axis[job->a].len, nb = job->axis[job->b].len;
-    int64_t blocks = ((na + group - 1) / group) * ((nb + group - 1) / group);
-    return TURN_COST * 100 * blocks * group * group / (na * nb);
-}
-
-static int64_t common(int64_t a, int64_t b)
-{
-    return b ? common(b, a % b) : a;
-}
-
-/* Grows the program's box from the destination's innermost axis outwards until it fills whole vectors, or nearly. */
-static int choose_shuffle(thin_job *job, gm_shuffle *program)
-{
-    const gm_thin_kernels *kernels = job->kernels;
-    int64_t bytes = job->cut.item;
-    gm_axis box[GM_MAX_NDIM];
-    int n = 0;
-
-    job->whole = 0;
-    job->chunk = -1;
-    if (!kernels->window)
-        return 0;
-    for (;;) {
-        int k = 0;
-        while (k < job->naxes && (job->axis[k].dst != bytes || job->whole >> k & 1))
-            k++;
-        if (k == job->naxes)
-            break;
-        gm_axis axis = job->axis[k];
-        int64_t period = LINE / common(LINE, bytes), vectors = bytes * period / LINE;
-        if (vectors > 8) /* fewer, not quite full vectors */
-            for (int64_t p = 1; p < period; p++)
-                if (bytes * p * 10 >= (bytes * p + LINE - 1) / LINE * LINE * 9) {
-                    period = p;
-                    break;
-                }
-        if (axis.len >= period) {
-            job->chunk = k;
-            job->chunk_len = axis.len = period;
-        } else {
-            job->whole |= UINT64_C(1) << k;
-        }
-        memmove(box + 1, box, (size_t)n++ * sizeof *box);
-        box[0] = axis;
-        bytes *= axis.len;
-        if (job->chunk >= 0 || bytes * 4 >= (bytes + LINE - 1) / LINE * LINE * 3)
-            break;
-    }
-    return n > 0 && gm_shuffle_make(program, kernels->window, kernels->pair, job->cut.item, box, n);
-}
-
-static int64_t shuffle_cost(const gm_shuffle *program)
-{
-    int64_t bytes = 0;
-    for (int i = 0; i < program->vectors; i++)
-        bytes += program->vector[i].bytes;
-    return (program->terms * TERM_COST + program->vectors * VECTOR_COST) * 100 * LINE / bytes;
 }
 
 /* The rows of a block: the offsets of every combination of the inner axes that `outside` chooses. */
@@ -329,10 +223,10 @@ gm_status gm_move_thin(const gm_cpu *cpu, const gm_plan *plan, char *dst, const 
     if (plan->items == 0)
         return GM_OK;
     if (!gm_thin_cut(cut, plan))
-        return GM_OK;
+        return gm_move_naive(cpu, plan, dst, src);
 
     int64_t total = plan->items * plan->item;
-    int streams = total > cpu->l3_bytes / 2;
+    int streams = job.kernels && total > cpu->l3_bytes / 2;
     int parts = atomic_load(&cpu->threads);
     if (parts > total / (128 << 10) + 1)
         parts = (int)(total / (128 << 10) + 1);
@@ -352,21 +246,24 @@ gm_status gm_move_thin(const gm_cpu *cpu, const gm_plan *plan, char *dst, const 
             axis.dst = step;
             step *= axis.len;
         }
-        job.axis[job.naxes++] = axis;
+        job.fill.axis[job.fill.naxes++] = axis;
     }
-    job.split_at = job.naxes;
-    job.axis[job.naxes] = cut->split;
-    job.axis[job.naxes++].len = cut->step;
+    job.fill.item = cut->item;
+    job.fill.split_at = job.fill.naxes;
+    job.fill.axis[job.fill.naxes] = cut->split;
+    job.fill.axis[job.fill.naxes++].len = cut->step;
 
     /* One allocation: the program, the rows, an image for each thread. */
     size_t program_bytes = (sizeof(gm_shuffle) + LINE - 1) / LINE * LINE;
     size_t rows_bytes = ((size_t)(cut->dst_rows + src_rows) * sizeof(int64_t) + LINE - 1) / LINE * LINE;
-    job.image_bytes = streams ? (cut->dst_rows * (job.pitch + 1) + 4095) / 4096 * 4096 + LINE : 0;
-    char *memory = gm_alloc(program_bytes + rows_bytes + (size_t)(parts * job.image_bytes));
+    if (streams) {
+        job.image_bytes = cut->dst_rows * job.pitch + LINE;
+        job.scratch_bytes = (2 * job.image_bytes + cut->dst_rows + LINE + 4095) / 4096 * 4096;
+    }
+    char *memory = gm_alloc(program_bytes + rows_bytes + (size_t)(parts * job.scratch_bytes));
     if (!memory)
         return GM_NO_MEMORY;
     gm_shuffle *program = (gm_shuffle *)memory;
-    job.program = program;
     job.dst_at = (int64_t *)(memory + program_bytes);
     job.src_at = job.dst_at + cut->dst_rows;
     job.scratch = memory + program_bytes + rows_bytes;
@@ -374,14 +271,14 @@ gm_status gm_move_thin(const gm_cpu *cpu, const gm_plan *plan, char *dst, const 
     list_rows(job.src_at, cut->inner, cut->ninner, src_row, 0);
     if (src_rows <= MAX_PREFETCH_ROWS && cut->split.src > 0) {
         job.prefetch_rows = src_rows;
-        job.prefetch_bytes = cut->step * cut->split.src;
+        job.prefetch_lines = cut->step * cut->split.src / LINE + 1;
     }
 
-    int shuffles = choose_shuffle(&job, program), turns = choose_turn(&job);
-    if (shuffles && (!turns || shuffle_cost(program) <= turn_cost(&job)))
-        job.kind = GM_THIN_SHUFFLE;
-    else if (turns)
-        job.kind = GM_THIN_TURN;
+    gm_fill_choose(&job.fill, job.kernels, program);
+    int64_t unit = gm_fill_unit(&job.fill);
+    job.slice = SLICE / cut->cell / unit * unit;
+    if (job.slice < unit)
+        job.slice = unit;
 
     int64_t blocks = cut->outers * cut->blocks, block_bytes = cut->step * cut->cell;
     job.grain = blocks / (parts * 8);

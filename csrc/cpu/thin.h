@@ -13,6 +13,7 @@ gm_move_fn gm_move_thin;
 typedef struct gm_thin_kernels {
     int window; /* bytes that a shuffle draws from one load; 0: no shuffles here */
     int pair;   /* loads that one term of a shuffle merges: 1 or 2 */
+    int dense;  /* whether `shuffle` takes dense programs */
 
     /* Runs a program `count` times, `dst_step` and `src_step` bytes apart. */
     void (*shuffle)(const gm_shuffle *program, char *dst, int64_t dst_step, const char *src, int64_t src_step,

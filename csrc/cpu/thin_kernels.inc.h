@@ -156,7 +156,7 @@ THIN_TURN(32)
 THIN_TURN(64)
 
 #    if GM_AVX512
-enum { THIN_WINDOW = 64, THIN_PAIR = 2 };
+enum { THIN_WINDOW = 64, THIN_PAIR = 2, THIN_IS_DENSE = 1 };
 
 /* The number of terms is a constant, so that index vectors and masks stay in registers all along a row of runs. */
 #        define THIN_SHUFFLE(TERMS)                                                                                    \
@@ -211,6 +211,48 @@ static void thin_shuffle_any(const gm_shuffle_vector *vector, const gm_shuffle_t
     }
 }
 
+/* All K source vectors stay in registers; the last of an odd number is its own partner. */
+#        define THIN_DENSE(K)                                                                                          \
+            static void thin_dense_##K(const gm_shuffle *program, char *dst, int64_t dst_step, const char *src,        \
+                                       int64_t src_step, int64_t count)                                                \
+            {                                                                                                          \
+                enum { PAIRS = (K + 1) / 2 };                                                                          \
+                for (; count > 0; count--, dst += dst_step, src += src_step) {                                         \
+                    const gm_shuffle_term *term = program->term;                                                       \
+                    const uint8_t *picks = program->picks;                                                             \
+                    __m512i in[K];                                                                                     \
+                    THIN_UNROLL for (int i = 0; i < K; i++) in[i] = _mm512_loadu_si512(src + program->window_at[i]);   \
+                    for (int i = 0; i < K; i++, term += PAIRS, picks += 64 * PAIRS) {                                  \
+                        __m512i v = _mm512_permutex2var_epi8(in[0], _mm512_loadu_si512(picks), in[K > 1]);             \
+                        THIN_UNROLL for (int t = 1; t < PAIRS; t++)                                                    \
+                        {                                                                                              \
+                            __m512i also = _mm512_permutex2var_epi8(in[2 * t], _mm512_loadu_si512(picks + 64 * t),     \
+                                                                    in[2 * t + 1 < K ? 2 * t + 1 : 2 * t]);            \
+                            v = _mm512_mask_blend_epi8(term[t].mask, v, also);                                         \
+                        }                                                                                              \
+                        _mm512_storeu_si512(dst + program->vector[i].dst, v);                                          \
+                    }                                                                                                  \
+                }                                                                                                      \
+            }
+THIN_DENSE(1)
+THIN_DENSE(2)
+THIN_DENSE(3)
+THIN_DENSE(4)
+THIN_DENSE(5)
+THIN_DENSE(6)
+THIN_DENSE(7)
+THIN_DENSE(8)
+THIN_DENSE(9)
+THIN_DENSE(10)
+THIN_DENSE(11)
+THIN_DENSE(12)
+THIN_DENSE(13)
+THIN_DENSE(14)
+THIN_DENSE(15)
+THIN_DENSE(16)
+
+typedef void thin_dense_fn(const gm_shuffle *, char *, int64_t, const char *, int64_t, int64_t);
+
 typedef void thin_shuffle_fn(const gm_shuffle_vector *, const gm_shuffle_term *, uint64_t, char *, int64_t,
                              const char *, int64_t, int64_t);
 
@@ -220,6 +262,14 @@ static void thin_shuffle(const gm_shuffle *program, char *dst, int64_t dst_step,
     static thin_shuffle_fn *const fixed[] = {NULL,           thin_shuffle_1, thin_shuffle_2,
                                              thin_shuffle_3, thin_shuffle_4, thin_shuffle_5,
                                              thin_shuffle_6, thin_shuffle_7, thin_shuffle_8};
+    static thin_dense_fn *const dense[] = {NULL,          thin_dense_1,  thin_dense_2,  thin_dense_3,  thin_dense_4,
+                                           thin_dense_5,  thin_dense_6,  thin_dense_7,  thin_dense_8,  thin_dense_9,
+                                           thin_dense_10, thin_dense_11, thin_dense_12, thin_dense_13, thin_dense_14,
+                                           thin_dense_15, thin_dense_16};
+    if (program->dense) {
+        dense[program->dense](program, dst, dst_step, src, src_step, count);
+        return;
+    }
     for (int i = 0; i < program->vectors; i++) {
         const gm_shuffle_vector *vector = &program->vector[i];
         thin_shuffle_fn *run = vector->terms <= 8 ? fixed[vector->terms] : thin_shuffle_any;
@@ -227,7 +277,7 @@ static void thin_shuffle(const gm_shuffle *program, char *dst, int64_t dst_step,
     }
 }
 #    elif GM_AVX2 || defined(__aarch64__)
-enum { THIN_WINDOW = 16, THIN_PAIR = 1 };
+enum { THIN_WINDOW = 16, THIN_PAIR = 1, THIN_IS_DENSE = 0 };
 
 static void thin_shuffle(const gm_shuffle *program, char *dst, int64_t dst_step, const char *src, int64_t src_step,
                          int64_t count)
@@ -259,7 +309,7 @@ static void thin_shuffle(const gm_shuffle *program, char *dst, int64_t dst_step,
     }
 }
 #    else
-enum { THIN_WINDOW = 0, THIN_PAIR = 0 };
+enum { THIN_WINDOW = 0, THIN_PAIR = 0, THIN_IS_DENSE = 0 };
 #        define thin_shuffle NULL
 #    endif
 
@@ -287,9 +337,15 @@ static void thin_fence(void)
 #    endif
 }
 
-static const gm_thin_kernels thin_kernels = {THIN_WINDOW,  THIN_PAIR,
-                                             thin_shuffle, {thin_turn_8, thin_turn_16, thin_turn_32, thin_turn_64},
-                                             thin_stream,  thin_fence};
+static const gm_thin_kernels thin_kernels = {
+    .window = THIN_WINDOW,
+    .pair = THIN_PAIR,
+    .dense = THIN_IS_DENSE,
+    .shuffle = thin_shuffle,
+    .turn = {thin_turn_8, thin_turn_16, thin_turn_32, thin_turn_64},
+    .stream = thin_stream,
+    .fence = thin_fence,
+};
 #    define GM_THIN_KERNELS &thin_kernels
 #else
 #    define GM_THIN_KERNELS NULL

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 enum {
-    LONG_RUN = 2048,         /* from here on a longer run is no faster */
-    SMALL_BLOCK = 16 << 10,  /* from here on the cost of starting a block no longer shows */
+    LONG_RUN = 512,          /* from here on a longer run is no faster */
+    SMALL_BLOCK = 4 << 10,   /* from here on the cost of starting a block no longer shows */
     LARGE_BLOCK = 192 << 10, /* source and image of a block share the second-level cache with the next block's source */
     LOOSE = 8,               /* a source of which at least 1 / LOOSE is wanted counts as one run */
 };

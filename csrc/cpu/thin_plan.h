@@ -2,8 +2,6 @@
 #pragma once
 #include "thin.h"
 
-typedef enum gm_thin_kind { GM_THIN_ITEMS, GM_THIN_SHUFFLE, GM_THIN_TURN } gm_thin_kind;
-
 /* One axis, `split`, is cut into pieces of `step` positions. A block is such a piece with every axis that lies inside
  * it on either side, so that both the source and the destination of a block are few long runs. */
 typedef struct gm_thin_plan {

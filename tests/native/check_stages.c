@@ -133,6 +133,86 @@ static void check_move(const gm_cpu *cpu, gm_stage_id id)
     free(expected);
 }
 
+/* Small whole numbers, whose sums every type holds exactly. */
+static void write_number(unsigned char *at, gm_dtype dtype, int number)
+{
+    static const uint16_t halves[] = {0, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700};
+    int64_t integer = number;
+    float single = (float)number, pair[2] = {single, (float)-number};
+    double wide[2] = {number, -number};
+    const gm_dtype_info *info = gm_dtype_get(dtype);
+
+    if (dtype == GM_float16)
+        memcpy(at, &halves[number], 2);
+    else if (dtype == GM_bfloat16)
+        memcpy(at, (const char *)&single + 2, 2);
+    else if (info->kind == 'f' || info->kind == 'c')
+        memcpy(at, info->bits % 64 == 0 && dtype != GM_complex64 ? (const void *)wide : (const void *)pair,
+               (size_t)info->bits / 8);
+    else
+        memcpy(at, &integer, (size_t)info->bits / 8);
+}
+
+static gm_dtype widest_of(gm_dtype dtype)
+{
+    switch (gm_dtype_get(dtype)->kind) {
+    case 'u':
+        return GM_uint64;
+    case 'f':
+        return GM_float64;
+    case 'c':
+        return GM_complex128;
+    default:
+        return GM_int64;
+    }
+}
+
+static void check_sum(const gm_cpu *cpu, gm_stage_id id)
+{
+    int64_t shape[MAX_DIMS], kept_shape[MAX_DIMS] = {0}, index[MAX_DIMS] = {0};
+    gm_dtype from = (gm_dtype)draw(GM_DTYPE_COUNT), to = widest_of(from);
+    int64_t itemsize = gm_dtype_get(from)->bits / 8, result = gm_dtype_get(to)->bits / 8;
+    int ndim;
+    random_shape(&ndim, shape, itemsize);
+    for (int i = 0; i < ndim; i++)
+        kept_shape[i] = draw(2) ? shape[i] : 1;
+    view source = random_view(ndim, shape, itemsize, 1), dest = random_view(ndim, kept_shape, result, 1);
+    for (int i = 0; i < ndim; i++)
+        if (kept_shape[i] == 1)
+            dest.strides[i] = 0;
+    unsigned char *src = random_bytes(source.bytes), *dst = random_bytes(dest.bytes);
+    unsigned char *expected = malloc((size_t)dest.bytes);
+    int64_t *totals = calloc((size_t)dest.bytes, sizeof *totals); /* of the result that starts at that byte */
+    if (!expected || !totals)
+        exit(2);
+
+    memcpy(expected, dst, (size_t)dest.bytes);
+    do {
+        int number = (int)draw(from == GM_bool ? 2 : 8);
+        write_number(src + item_at(&source, ndim, index), from, number);
+        totals[item_at(&dest, ndim, index)] += number;
+    } while (next(ndim, shape, index));
+    do {
+        int64_t at = item_at(&dest, ndim, index);
+        double parts[2] = {(double)totals[at], (double)-totals[at]};
+        int exact = gm_dtype_get(to)->kind == 'i' || gm_dtype_get(to)->kind == 'u';
+        memcpy(expected + at, exact ? (const void *)&totals[at] : (const void *)parts, (size_t)result);
+    } while (next(ndim, kept_shape, index));
+
+    gm_plan plan;
+    gm_plan_make(&plan, itemsize, ndim, shape, source.strides, dest.strides);
+    gm_status status =
+        gm_cpu_sum_stage(id)(cpu, &plan, (char *)dst + dest.start, to, (const char *)src + source.start, from);
+    if (status != GM_OK)
+        complain(cpu->isa->name, gm_stage_get(id), ndim, shape, "refused");
+    else if (memcmp(dst, expected, (size_t)dest.bytes) != 0)
+        complain(cpu->isa->name, gm_stage_get(id), ndim, shape, gm_dtype_get(from)->name);
+    free(src);
+    free(dst);
+    free(expected);
+    free(totals);
+}
+
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 300, checked = 0;
@@ -148,13 +228,14 @@ int main(int argc, char **argv)
                 return 2;
             for (int id = 0; id < GM_STAGE_COUNT; id++) {
                 const gm_stage *stage = gm_stage_get((gm_stage_id)id);
-                if (stage->device != GM_CPU || strcmp(stage->lesson, "reduce") == 0)
+                if (stage->device != GM_CPU)
                     continue;
+                int sums = strcmp(stage->lesson, "reduce") == 0;
                 for (int round = 0; round < rounds; round++, checked++)
-                    check_move(&cpu, (gm_stage_id)id);
+                    (sums ? check_sum : check_move)(&cpu, (gm_stage_id)id);
             }
         }
     }
-    printf("%d moves checked, %d failures\n", checked, failures);
+    printf("%d calls checked, %d failures\n", checked, failures);
     return failures != 0 || checked == 0;
 }

@@ -1,0 +1,24 @@
+/* What sums need of an instruction set. Each kernel writes plain accumulators; sum.c decides what to add up where. */
+#pragma once
+#include "sum.h"
+
+/* The most rows and columns that one call of a column kernel takes. So many rows of a narrow integer just fit a field
+ * of twice its width; strips of so many columns are long enough to read, and their accumulators still lie in L2. */
+enum { GM_SUM_ROWS = 256, GM_SUM_COLS = 8192 };
+
+/* out[r] = the sum of the n contiguous items at src + r * step; n >= 1. Complex: two accumulators a row. */
+typedef void gm_sum_rows_fn(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t n);
+
+/* out[c] = the sum over r of item c of the row at src + r * step; rows <= GM_SUM_ROWS, cols <= GM_SUM_COLS.
+ * Complex numbers are two columns each, and so use their parts' kernel. `next` is where the next call's rows will
+ * begin, with the same step, or NULL: its first rows are asked for while the last ones here are added. */
+typedef void gm_sum_cols_fn(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t cols, const char *next);
+
+/* Writes n accumulators, or float64 ones rounded to float32, past the caches; dst is aligned to an item. */
+typedef void gm_sum_stream_fn(char *dst, const gm_acc *acc, int64_t n);
+
+typedef struct gm_sum_kernels {
+    gm_sum_rows_fn *rows[GM_DTYPE_COUNT];
+    gm_sum_cols_fn *cols[GM_DTYPE_COUNT];
+    gm_sum_stream_fn *stream, *stream_float32; /* NULL where there are no such stores */
+} gm_sum_kernels;

@@ -1,0 +1,78 @@
+"""copy: a dense array of its own from any view, by every stage."""
+
+import itertools
+
+import numpy as np
+import pytest
+from arrays import dense, layouts, random_bytes, same
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gpumem
+
+STAGES = [stage.name for stage in gpumem.stages("copy", "cpu")]
+
+
+@given(layouts(), st.sampled_from(STAGES))
+def test_any_view(layout, stage):
+    source = layout.view()
+    result = gpumem.copy(source.x, stage=stage)
+    assert same(result, source.x)
+    assert result.flags.c_contiguous
+    assert not np.shares_memory(result, source.x)
+
+
+@given(st.data())
+def test_any_view_into_any_view(data):
+    """CASES T15: the gaps keep their bytes."""
+    source = data.draw(layouts()).view()
+    target = data.draw(layouts(shape=source.x.shape, dtype=source.x.dtype, writable=True)).view(fill=0xA5)
+    expected = target.after(source.x)
+    gpumem.copy(source.x, out=target.x, stage=data.draw(st.sampled_from(STAGES)))
+    assert target.buffer.tobytes() == expected
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("itemsize", [1, 2, 3, 4, 8, 16])
+def test_every_length_at_every_pair_of_offsets(stage, itemsize):
+    """CASES T07, T08: no tail is forgotten, nothing past the end is written."""
+    dtype = f"V{itemsize}"
+    for ahead, behind in itertools.product(range(16), repeat=2):
+        length = (ahead * 16 + behind) % 41
+        for items in {length, 63, 64 * 5 // itemsize + length}:
+            source = dense(dtype, (items,), ahead).view(seed=behind)
+            target = dense(dtype, (items,), behind).view(fill=0xF9)
+            expected = target.after(source.x)
+            gpumem.copy(source.x, out=target.x, stage=stage)
+            assert target.buffer.tobytes() == expected, (items, ahead, behind)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("dtype", ["u1", "u2", "V3", "f4", "f8", "V12", "c16"])
+def test_strided_views_of_larger_arrays(stage, dtype):
+    x = random_bytes((300, 515), dtype)
+    for view in [x[:, ::2], x[:, ::-1], x[::-1], x[::-3, 1::5], x[:, :500], x[::2, ::3].T, x.T[::-1, ::2], x[:, 3:4]]:
+        assert same(gpumem.copy(view, stage=stage), view)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_pitched_destination(stage):
+    """CASES T15."""
+    x = random_bytes((8, 640), "f4")
+    pitched = np.full((8, 768), -7, "f4")
+    gpumem.copy(x, out=pitched[:, :640], stage=stage)
+    assert same(pitched[:, :640], x)
+    assert (pitched[:, 640:] == -7).all()
+
+    spread = np.full((16, 1920), -7, "f4")
+    gpumem.copy(x, out=spread[::2, ::3], stage=stage)
+    assert same(spread[::2, ::3], x)
+    assert (spread[1::2] == -7).all()
+    assert (np.delete(spread, np.s_[::3], axis=1) == -7).all()
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_megabytes(stage):
+    x = random_bytes((3 << 20) + 13, "u1")
+    assert same(gpumem.copy(x[5:], stage=stage), x[5:])
+    assert same(gpumem.copy(x[::-1], stage=stage), x[::-1])
