@@ -48,7 +48,8 @@ def toolkit() -> cuda_toolkit.Toolkit | None:
         return None
     found = cuda_toolkit.find()
     if found is None and cuda_toolkit.wanted():
-        raise SystemExit(f"gpumem: GPUMEM_CUDA=1, but no nvcc was found: set NVCC or CUDA_HOME, or pip install '{cuda_toolkit.PIP_TOOLKIT}'")
+        remedy = f"set NVCC or CUDA_HOME, or pip install '{cuda_toolkit.PIP_TOOLKIT}'"
+        raise SystemExit(f"gpumem: GPUMEM_CUDA=1, but no nvcc was found: {remedy}")
     if found is None:
         print("gpumem: no nvcc found: building for the CPU alone (GPUMEM_CUDA=1 makes this an error)", file=sys.stderr)
     return found

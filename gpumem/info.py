@@ -86,7 +86,7 @@ def info() -> Info:
     env = machine.environment()
     possible = {
         "cpu": "yes",
-        "cuda": "no: this version has no CUDA back end yet; CUDA arrays are refused",
+        "cuda": cuda_text(_core._cuda()),
         "lens": "no: this version cannot trace kernels yet",
     }
     for module, (extra, what) in EXTRAS.items():
@@ -94,6 +94,15 @@ def info() -> Info:
         possible[module] = f"yes: {what}" if here else f"no {what}: pip install 'gpumem[{extra}]'"
     isas = [{"name": name, "description": text, "runs": bool(runs)} for name, text, runs in _core._isas()]
     return Info(env, isas, isa_why(isas), threads_why(), possible)
+
+
+def cuda_text(cuda: dict[str, Any]) -> str:
+    """The devices and what this build has for them, or why there are none."""
+    if not cuda["devices"]:
+        return f"no: {cuda['reason']}"
+    row = "{name}, compute capability {capability[0]}.{capability[1]}, driver for CUDA {driver[0]}.{driver[1]}"
+    names = "; ".join(row.format(**device) for device in cuda["devices"])
+    return f"not yet for arrays: {names}; kernels for {cuda['chips']}"
 
 
 def isa_why(isas: list[dict[str, Any]]) -> str:

@@ -18,6 +18,15 @@ tvm = importlib.util.find_spec("tvm_ffi").submodule_search_locations[0]
 print(sysconfig.get_path("include"), numpy.get_include(), os.path.join(tvm, "include"), sep="\n")
 PY
 )
+# The CUDA back end needs cuda.h; where no toolkit is found, the file that stands in for it is what is checked.
+cuda=$("$python" -c 'import sys; sys.path.insert(0, "tools/build"); import cuda_toolkit as c; t = c.find(); print(t.include if t else "")')
+sources=(csrc/base/*.c csrc/bind/*.c csrc/cpu/*.c csrc/cuda/absent.c tests/native/*.c)
+if [ -n "$cuda" ]; then
+    sources+=($(ls csrc/cuda/*.c | grep -v absent.c))
+    include+=("$cuda")
+else
+    echo "no CUDA toolkit: csrc/cuda is not compiled, but for absent.c"
+fi
 defines=(-D_GNU_SOURCE -DPy_LIMITED_API=0x030B0000 -DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION
     -DNPY_TARGET_VERSION=NPY_1_25_API_VERSION)
 flags=(-std=c11 -O2 -fPIC -fvisibility=hidden -Wall -Wextra -Wshadow -Werror)
@@ -42,10 +51,10 @@ for cc in "$@"; do
     esac
     objects=$work/$(basename "$cc")
     mkdir "$objects"
-    printf '%s\n' csrc/*/*.c tests/native/*.c |
+    printf '%s\n' "${sources[@]}" |
         xargs -P "$(nproc)" -I{} sh -c 'out=$1/$(echo "$2" | tr / _).o; shift; file=$1; shift; exec "$@" -c "$file" -o "$out"' \
             sh "$objects" {} "$cc" "${flags[@]}" "${extra[@]}" "${defines[@]}" "${paths[@]}"
-    "$cc" "${extra[@]}" -shared -o "$objects/_core.so" "$objects"/csrc_*.o -pthread
+    "$cc" "${extra[@]}" -shared -o "$objects/_core.so" "$objects"/csrc_{base,bind,cpu}_*.o "$objects/csrc_cuda_absent.c.o" -pthread
     "$cc" "${extra[@]}" -o "$objects/check_stages" "$objects"/csrc_base_*.o "$objects"/csrc_cpu_*.o \
         "$objects/tests_native_check_stages.c.o" -pthread
     echo "$cc: $(ls "$objects"/*.o | wc -l) files compiled without a warning, _core linked"

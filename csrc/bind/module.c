@@ -3,6 +3,7 @@
 #include "dlpack.h"
 #include "state.h"
 #include "args.h"
+#include "devices.h"
 #include "docs.h"
 #include "inspect.h"
 #include "movement.h"
@@ -63,6 +64,11 @@ static PyMethodDef methods[] = {
      "_reference_copy($module, out, x, how, /)\n--\n\nThe copy to measure against; how: memcpy or streaming."},
     {"_reference_read", gm_py_reference_read, METH_O,
      "_reference_read($module, x, /)\n--\n\nThe read to measure against: the sum of x's 64-bit words."},
+    {"_cuda", gm_py_cuda, METH_NOARGS,
+     "_cuda($module, /)\n--\n\nThe build's chips, the devices, and the reason where there are none."},
+    {"_cuda_move", FASTCALL(gm_py_cuda_move), METH_FASTCALL,
+     "_cuda_move($module, device, stream, itemsize, shape, src_strides, dst_strides, src, dst, /)\n--\n\nMoves between "
+     "device addresses on a stream; nothing is checked."},
     {"_fail_allocation", gm_py_fail_allocation, METH_O,
      "_fail_allocation($module, count, /)\n--\n\nFails this thread's allocation after `count` more; -1 ends it."},
     {NULL, NULL, 0, NULL},

@@ -1,7 +1,7 @@
 /* The CUDA back end as the bindings see it: device pointers, plans and streams; no header of CUDA's needed.
- * A build without nvcc has the same functions, which say so (absent.c). Every function may be called without the GIL and
- * from many threads at once; the thread's current context is as it was afterwards; nothing here waits for the device
- * but where it is said. */
+ * A build without nvcc has the same functions, which say so (absent.c). Every function may be called without the GIL
+ * and from many threads at once; the thread's current context is as it was afterwards; nothing here waits for the
+ * device but where it is said. */
 #pragma once
 #include "../base/failure.h"
 #include "../base/plan.h"
@@ -9,13 +9,13 @@
 
 typedef struct gm_cuda_figures {
     char name[128];
-    int capability;   /* 90 for compute capability 9.0 */
-    int processors;   /* multiprocessors */
+    int capability; /* 90 for compute capability 9.0 */
+    int processors; /* multiprocessors */
     int l2_bytes;
     int shared_bytes; /* the most dynamic shared memory that a block may ask for */
     int memory_khz, bus_bits;
     int64_t memory_bytes;
-    int driver;       /* the newest CUDA that the driver serves: 13000 for 13.0 */
+    int driver; /* the newest CUDA that the driver serves: 13000 for 13.0 */
 } gm_cuda_figures;
 
 /* The chips that this build has machine code for, "sm_80 sm_90"; "" in a build without CUDA. */

@@ -82,8 +82,9 @@ static void open_once(void)
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-        if (!get || get(functions[i].name, functions[i].slot, functions[i].version, CU_GET_PROC_ADDRESS_LEGACY_STREAM,
-                        &found) != CUDA_SUCCESS ||
+        if (!get ||
+            get(functions[i].name, functions[i].slot, functions[i].version, CU_GET_PROC_ADDRESS_LEGACY_STREAM,
+                &found) != CUDA_SUCCESS ||
             found != CU_GET_PROC_ADDRESS_SUCCESS) {
             SAY("the CUDA driver has no %s of CUDA %d.%d", functions[i].name, functions[i].version / 1000,
                 functions[i].version % 1000 / 10);

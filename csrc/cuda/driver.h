@@ -17,5 +17,5 @@ const gm_driver *gm_driver_open(gm_failure *failure);
 gm_status gm_driver_check(const gm_driver *driver, CUresult result, const char *call, gm_failure *failure);
 
 /* Calls a function of `driver` and checks it; an expression of type gm_status. */
-#define GM_CU(driver, failure, function, ...) \
+#define GM_CU(driver, failure, function, ...)                                                                          \
     gm_driver_check(driver, (driver)->function(__VA_ARGS__), #function, failure)

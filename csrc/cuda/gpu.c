@@ -12,7 +12,7 @@ enum { MAX_DEVICES = 64 };
 typedef struct gm_gpu_kernels {
     gm_gpu gpu; /* first, so that one pointer is both */
     pthread_mutex_t loading;
-    CUmodule *modules;                 /* by image; written under `loading` */
+    CUmodule *modules;               /* by image; written under `loading` */
     _Atomic(CUfunction) functions[]; /* by entry */
 } gm_gpu_kernels;
 
@@ -141,8 +141,7 @@ static gm_status load_image(gm_gpu_kernels *gpu, int image, gm_failure *failure)
 {
     if (gpu->modules[image])
         return GM_OK;
-    gm_status status =
-        GM_CU(gpu->gpu.driver, failure, cuModuleLoadData, &gpu->modules[image], gm_images[image].code);
+    gm_status status = GM_CU(gpu->gpu.driver, failure, cuModuleLoadData, &gpu->modules[image], gm_images[image].code);
     if (status != GM_OK && failure->status == GM_CUDA_ERROR) {
         gm_failure why = *failure;
         snprintf(failure->text, sizeof failure->text,
@@ -203,6 +202,6 @@ gm_status gm_gpu_launch(gm_gpu *gpu, const gm_launch *launch, void **arguments, 
     gm_status status = function_of((gm_gpu_kernels *)gpu, launch->entry, &function, failure);
     if (status != GM_OK)
         return status;
-    return GM_CU(gpu->driver, failure, cuLaunchKernel, function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
-                 launch->shared, launch->stream, arguments, NULL);
+    return GM_CU(gpu->driver, failure, cuLaunchKernel, function, grid[0], grid[1], grid[2], block[0], block[1],
+                 block[2], launch->shared, launch->stream, arguments, NULL);
 }

@@ -13,6 +13,6 @@ typedef struct gm_walk_axis {
 typedef struct gm_walk {
     long long units; /* the product of all lengths */
     int naxes;
-    int wide; /* 64-bit division is needed: units >= 2^31 */
+    int wide;                        /* 64-bit division is needed: units >= 2^31 */
     gm_walk_axis axis[GM_WALK_AXES]; /* innermost first */
 } gm_walk;

@@ -67,7 +67,8 @@ def _works(nvcc: Path) -> bool:
 
 def _include_of(nvcc: Path) -> Path | None:
     root = nvcc.resolve().parent.parent
-    folders = [root / "include", root / "targets" / "x86_64-linux" / "include", root / "targets" / "sbsa-linux" / "include"]
+    names = ("include", "targets/x86_64-linux/include", "targets/sbsa-linux/include")
+    folders = [root / name for name in names]
     return next((folder for folder in folders if (folder / "cuda.h").exists()), None)
 
 
@@ -123,7 +124,8 @@ def _compile(toolkit: Toolkit, source: Path, folder: Path, chips: list[str]) -> 
     fatbin, ptx = folder / f"{source.stem}.fatbin", folder / f"{source.stem}.ptx"
     flags = ["-O3", "-std=c++17", "-lineinfo", "-Werror=all-warnings"]
     code = [f"-gencode=arch=compute_{chip},code=sm_{chip}" for chip in chips]
-    _run([toolkit.nvcc, *flags, *code, f"-gencode=arch=compute_{PTX_ARCH},code=compute_{PTX_ARCH}", "-fatbin", source, "-o", fatbin])
+    code.append(f"-gencode=arch=compute_{PTX_ARCH},code=compute_{PTX_ARCH}")
+    _run([toolkit.nvcc, *flags, *code, "-fatbin", source, "-o", fatbin])
     _run([toolkit.nvcc, *flags, f"-arch=compute_{PTX_ARCH}", "-ptx", source, "-o", ptx])
     return fatbin, ptx
 
@@ -146,7 +148,7 @@ def embed(toolkit: Toolkit, sources: list[Path], headers: list[Path], folder: Pa
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         made = list(pool.map(lambda source: _compile(toolkit, source, folder, chips), sources))
 
-    text = [stamp, "/* Made by tools/build/cuda_toolkit.py: the kernels' machine code and PTX. */", '#include "images.h"']
+    text = [stamp, "/* The kernels' machine code and PTX. */", '#include "images.h"']
     rows, entries = [], []
     for index, (source, (fatbin, ptx)) in enumerate(zip(sources, made, strict=True)):
         for kind, path in (("code", fatbin), ("ptx", ptx)):
@@ -154,7 +156,8 @@ def embed(toolkit: Toolkit, sources: list[Path], headers: list[Path], folder: Pa
         rows.append(f'    {{"{source.stem}", gm_code_{source.stem}, (const char *)gm_ptx_{source.stem}}},')
         entries += [(name, index) for name in re.findall(r"\.entry\s+(\w+)", ptx.read_text())]
     text += ["const gm_image gm_images[] = {", *rows, "};", f"const int gm_image_count = {len(rows)};"]
-    text += ["const gm_entry gm_entries[] = {", *(f'    {{"{name}", {index}}},' for name, index in sorted(entries)), "};"]
+    named = [f'    {{"{name}", {index}}},' for name, index in sorted(entries)]
+    text += ["const gm_entry gm_entries[] = {", *named, "};"]
     text += [f"const int gm_entry_count = {len(entries)};"]
     text += [f'const char gm_image_chips[] = "{" ".join("sm_" + chip for chip in chips)}";', ""]
     images.write_text("\n".join(text))
