@@ -97,23 +97,23 @@ typedef struct drain {
     uint8_t *waiting; /* for each row: bytes that stand in front of it, left over from the block before */
     char *next_image; /* where to leave the present block's rest; NULL to write it */
     int open;
-    char *to, *from;
-    int64_t lines, tail;
+    char *to, *from;           /* of the row, behind its head */
+    int64_t sent, lines, tail; /* lines gone, lines in all, bytes after them; see run_loops on storing and loading */
 } drain;
 
 /* Bytes up to the destination's next line are written at once; only a sequence's first block has any. */
 static void open_row(const thin_job *job, drain *d)
 {
     int64_t waiting = d->waiting[d->row], n = d->bytes + waiting;
-    d->from = d->image + d->row * job->pitch - waiting;
-    d->to = d->dst + job->dst_at[d->row] - waiting;
-    int64_t head = -(uintptr_t)d->to % LINE;
+    char *from = d->image + d->row * job->pitch - waiting, *to = d->dst + job->dst_at[d->row] - waiting;
+    int64_t head = -(uintptr_t)to % LINE;
     if (head > n)
         head = n;
     if (head)
-        memcpy(d->to, d->from, (size_t)head);
-    d->to += head;
-    d->from += head;
+        memcpy(to, from, (size_t)head);
+    d->to = to + head;
+    d->from = from + head;
+    d->sent = 0;
     d->lines = (n - head) / LINE;
     d->tail = (n - head) % LINE;
     d->open = 1;
@@ -121,12 +121,13 @@ static void open_row(const thin_job *job, drain *d)
 
 static void close_row(const thin_job *job, drain *d)
 {
+    const char *from = d->from + d->lines * LINE;
     d->waiting[d->row] = 0;
     if (d->tail && d->next_image) {
-        memcpy(d->next_image + d->row * job->pitch - d->tail, d->from, (size_t)d->tail);
+        memcpy(d->next_image + d->row * job->pitch - d->tail, from, (size_t)d->tail);
         d->waiting[d->row] = (uint8_t)d->tail;
     } else if (d->tail) {
-        memcpy(d->to, d->from, (size_t)d->tail);
+        memcpy(d->to + d->lines * LINE, from, (size_t)d->tail);
     }
     d->open = 0;
     d->row++;
@@ -139,14 +140,12 @@ static void drain_lines(const thin_job *job, drain *d, int64_t lines, lookout *a
     while (lines > 0 && d->row < d->rows) {
         if (!d->open)
             open_row(job, d);
-        int64_t n = d->lines < BURST ? d->lines : BURST;
-        job->kernels->stream(d->to, d->from, n);
+        int64_t n = d->lines - d->sent < BURST ? d->lines - d->sent : BURST;
+        job->kernels->stream(d->to + d->sent * LINE, d->from + d->sent * LINE, n);
         look_out(job, ahead, n + 1);
-        d->to += n * LINE;
-        d->from += n * LINE;
-        d->lines -= n;
+        d->sent += n;
         lines -= n;
-        if (d->lines == 0)
+        if (d->sent == d->lines)
             close_row(job, d);
     }
 }
