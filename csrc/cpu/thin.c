@@ -15,6 +15,7 @@ enum {
     LINE = 64,
     SLICE = 8 << 10,          /* source bytes between two looks at the prefetches: fits into the first-level cache */
     BURST = 16,               /* lines streamed between two groups of prefetches */
+    LEAD = 8 << 10,           /* bytes: what arrives while a block of half that size is filled and drained */
     SHARE = 512 << 10,        /* bytes of work that are worth a trip to the shared counter */
     MAX_PREFETCH_ROWS = 1024, /* a block of more rows is left to the hardware */
 };
@@ -30,6 +31,7 @@ typedef struct thin_job {
     char *scratch;
     int64_t *dst_at, *src_at; /* where the rows of a block start in the destination and the source */
     int64_t prefetch_rows, prefetch_lines;
+    int64_t lead;  /* blocks from the one being filled to the one being asked for */
     int64_t slice; /* positions to fill before draining a little */
     int64_t grain;
     _Atomic int64_t next;
@@ -167,14 +169,18 @@ static void body(void *ctx, int part)
     }
     for (int64_t begin; (begin = atomic_fetch_add(&job->next, job->grain)) < total;) {
         int64_t end = begin + job->grain < total ? begin + job->grain : total;
-        place at = locate(job, begin);
+        place at = locate(job, begin), far = locate(job, begin + job->lead - 1);
         drain d = {.rows = 0};
         if (waiting)
             memset(waiting, 0, (size_t)cut->dst_rows);
         for (int64_t block = begin; block < end; block++) {
             char *image = images[block & 1], *out = image ? image : job->dst + at.dst;
             place next = block + 1 < end ? following(job, &at, block + 1) : at;
-            lookout ahead = {.src = block + 1 < end ? job->src + next.src : NULL};
+            lookout ahead = {.src = NULL};
+            if (block + job->lead < end) {
+                far = following(job, &far, block + job->lead);
+                ahead.src = job->src + far.src;
+            }
             int64_t share = (cut->dst_rows * (at.n * cut->dst_run / LINE + 1) * slice + at.n - 1) / at.n;
             for (int64_t i = 0; i < at.n;) {
                 int64_t n = at.n - i < 2 * slice ? at.n - i : slice;
@@ -280,6 +286,7 @@ gm_status gm_move_thin(const gm_cpu *cpu, const gm_plan *plan, char *dst, const 
         job.slice = unit;
 
     int64_t blocks = cut->outers * cut->blocks, block_bytes = cut->step * cut->cell;
+    job.lead = block_bytes < LEAD ? LEAD / block_bytes : 1;
     job.grain = blocks / (parts * 8);
     if (job.grain * block_bytes < SHARE)
         job.grain = SHARE / block_bytes;
