@@ -139,6 +139,7 @@ core = Extension(
 if sys.platform != "linux":
     raise SystemExit(f"gpumem: builds on Linux, not on {sys.platform}")
 setup(
+    license="Apache-2.0",
     ext_modules=[core],
     cmdclass={"build_ext": Build},
     options={} if FREE_THREADED else {"bdist_wheel": {"py_limited_api": "cp311"}},

@@ -32,7 +32,7 @@ DTYPES = (
 )
 IDEAS = {
     "numpy": "what NumPy does",
-    "hptt": "what HPTT does, planning included",
+    "hptt": "what HPTT does, planned beforehand",
     "openblas": "OpenBLAS's somatcopy",
     "torch": "what PyTorch does",
     MEMCPY: "memcpy of as many bytes, on the same threads",

@@ -210,10 +210,10 @@ class Hands:
         return self.capsule
 
 
-def growth(once: Callable[[], object], rounds: int) -> int:
-    """Bytes by which the process grows over so many calls, after some to settle.
+def grows(once: Callable[[], object], rounds: int, limit: int) -> bool:
+    """Whether so many calls take more than `limit` bytes of memory for good: three times over, as a leak would.
 
-    AddressSanitizer keeps freed memory back and finds leaks by itself: few calls will do then, and 0 is the answer.
+    AddressSanitizer keeps freed memory back and finds leaks by itself: few calls will do then, and no judgement.
     """
 
     def resident() -> int:
@@ -222,8 +222,11 @@ def growth(once: Callable[[], object], rounds: int) -> int:
     for _ in range(200):
         once()
     if "asan" in os.environ.get("LD_PRELOAD", ""):
-        return 0
-    before = resident()
-    for _ in range(rounds):
-        once()
-    return resident() - before
+        return False
+    for _ in range(3):
+        before = resident()
+        for _ in range(rounds):
+            once()
+        if resident() - before <= limit:
+            return False
+    return True

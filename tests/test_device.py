@@ -15,12 +15,17 @@ ARRAYS = {
 }
 
 
+def as_numpy(array):
+    """Not through DLPack from array-api-strict: NumPy 1 hands out no read-only memory, and takes it as such."""
+    return array._array if type(array) is type(ARRAYS["array_api_strict"]) else np.from_dlpack(array)
+
+
 @pytest.mark.parametrize("x", ARRAYS.values(), ids=ARRAYS)
 def test_devices(x):
     for device in [None, "cpu", getattr(x, "device", "cpu")]:
         result = gpumem.transpose(x, device=device)
         assert type(result) is type(x)
-        assert np.from_dlpack(result).tolist() == [[0, 3], [1, 4], [2, 5]]
+        assert as_numpy(result).tolist() == [[0, 3], [1, 4], [2, 5]]
 
 
 DTYPES = ["float64", np.float64, np.dtype("f8")]
@@ -34,8 +39,7 @@ DTYPES = ["float64", np.float64, np.dtype("f8")]
 def test_dtypes(x, dtype):
     result = gpumem.sum(x, axis=0, dtype=dtype)
     assert type(result) is type(x)
-    as_numpy = np.from_dlpack(result)
-    assert (as_numpy.dtype, as_numpy.tolist()) == (np.float64, [3, 5, 7])
+    assert (as_numpy(result).dtype, as_numpy(result).tolist()) == (np.float64, [3, 5, 7])
 
 
 @pytest.mark.parametrize("name", ["tvm_ffi", "array_api_strict"])

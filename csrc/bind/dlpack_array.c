@@ -237,11 +237,22 @@ PyDoc_STRVAR(dlpack_doc,
 
 PyDoc_STRVAR(dlpack_device_doc, "__dlpack_device__($self, /)\n--\n\nThe DLPack device: (1, 0), the CPU.");
 
-PyDoc_STRVAR(array_doc, "A dense C-order array in memory of gpumem's own.\n\n"
-                        "What an operation returns for a DLPack array whose library offers no from_dlpack. It speaks\n"
-                        "DLPack itself, and the buffer protocol where there is a format for its dtype, so that\n"
-                        "`numpy.from_dlpack(a)` and `memoryview(a)` share its memory, which lives as long as any of\n"
-                        "them.\n");
+PyDoc_STRVAR(array_doc,
+             "A dense C-order array in memory of gpumem's own.\n\n"
+             "What an operation returns for a DLPack array whose library offers no from_dlpack. It speaks\n"
+             "DLPack itself, and the buffer protocol where there is a format for its dtype (not for bfloat16\n"
+             "and 8-bit floats: BufferError), so that `numpy.from_dlpack(a)` and `numpy.asarray(a)` share its\n"
+             "memory, which lives as long as any of them.\n\n"
+             ">>> class Image:\n"
+             "...     def __init__(self, pixels):\n"
+             "...         self.pixels = pixels\n"
+             "...     def __dlpack__(self, **options):\n"
+             "...         return self.pixels.__dlpack__(**options)\n"
+             ">>> planes = gpumem.permute_dims(Image(np.zeros((20, 30, 3), 'u1')), (2, 0, 1))\n"
+             ">>> planes\n"
+             "gpumem.Array(shape=(3, 20, 30), dtype='uint8')\n"
+             ">>> np.from_dlpack(planes).shape\n"
+             "(3, 20, 30)\n");
 
 static PyMethodDef methods[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))dlpack, METH_FASTCALL | METH_KEYWORDS, dlpack_doc},

@@ -6,6 +6,7 @@
 #define GM_DOC_OPTIONS                                                                                                 \
     "out: a writable array of the result's shape, dtype and device, with any strides, which is filled and returned.\n" \
     "    It may share memory with x: the result is as if x had been copied first.\n"                                   \
+    "    Legacy DLPack capsules cannot say that they may be written: they are taken to be read-only.\n"                \
     "device: None, 'cpu', or the device object of x's own library.\n"                                                  \
     "stage: a name of gpumem.stages(), or None for the fastest.\n"                                                     \
     "stream: None; the CPU has no streams.\n"

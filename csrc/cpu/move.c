@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 /* Rows this long need no blocks: either side reads, or writes, long runs as it is. */
-enum { LONG_ROW = 1 << 10, RUN = 1 << 10 }; /* bytes */
+enum { LONG_ROW = 1 << 10 }; /* bytes */
 
 static int is_long_rows(const gm_plan *plan)
 {
@@ -27,17 +27,17 @@ static gm_status move(const gm_cpu *cpu, const gm_plan *plan, char *dst, const c
 
 gm_status gm_move_blocked(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src)
 {
-    return move(cpu, plan, dst, src, &(gm_tile_how){.threads = 1, .run = RUN});
+    return move(cpu, plan, dst, src, &(gm_tile_how){.threads = 1});
 }
 
 gm_status gm_move_simd(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src)
 {
-    return move(cpu, plan, dst, src, &(gm_tile_how){.simd = 1, .threads = 1, .run = RUN});
+    return move(cpu, plan, dst, src, &(gm_tile_how){.simd = 1, .threads = 1});
 }
 
 gm_status gm_move_streaming(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src)
 {
-    return move(cpu, plan, dst, src, &(gm_tile_how){.simd = 1, .staged = 1, .threads = 1, .run = RUN});
+    return move(cpu, plan, dst, src, &(gm_tile_how){.simd = 1, .staged = 1, .threads = 1});
 }
 
 gm_status gm_move_tuned(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src)
@@ -50,6 +50,5 @@ gm_status gm_move_tuned(const gm_cpu *cpu, const gm_plan *plan, char *dst, const
         return gm_move_thin(cpu, plan, dst, src);
     /* What still fits the last cache is better left there: whoever asked for it will read it next. */
     int large = 2 * plan->items * plan->item > cpu->l3_bytes / 2;
-    return move(cpu, plan, dst, src,
-                &(gm_tile_how){.simd = 1, .staged = large, .threads = atomic_load(&cpu->threads), .run = RUN});
+    return move(cpu, plan, dst, src, &(gm_tile_how){.simd = 1, .staged = large, .threads = atomic_load(&cpu->threads)});
 }

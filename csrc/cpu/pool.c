@@ -13,7 +13,8 @@ static struct {
     pthread_cond_t work, done;
     int workers; /* threads started so far */
     atomic_uint generation;
-    int running; /* workers still inside the present job */
+    int open;    /* the present job still takes workers */
+    int running; /* workers inside it */
     int parts;
     atomic_int next;
     void (*body)(void *ctx, int part);
@@ -49,7 +50,11 @@ static void *worker(void *seen_at_start)
         while (atomic_load(&pool.generation) == seen)
             pthread_cond_wait(&pool.work, &pool.lock);
         seen = atomic_load(&pool.generation);
+        int joins = pool.open;
+        pool.running += joins;
         pthread_mutex_unlock(&pool.lock);
+        if (!joins)
+            continue;
 
         take_parts();
 
@@ -68,7 +73,7 @@ static void forget_workers(void)
     pool.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     pool.work = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     pool.done = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-    pool.workers = pool.running = 0;
+    pool.workers = pool.running = pool.open = 0;
 }
 
 static void watch_fork(void)
@@ -109,7 +114,7 @@ void gm_parallel(int parts, void (*body)(void *ctx, int part), void *ctx)
     pool.body = body;
     pool.ctx = ctx;
     pool.parts = parts;
-    pool.running = pool.workers;
+    pool.open = 1;
     atomic_store(&pool.next, 0);
     atomic_fetch_add(&pool.generation, 1);
     pthread_cond_broadcast(&pool.work);
@@ -117,8 +122,10 @@ void gm_parallel(int parts, void (*body)(void *ctx, int part), void *ctx)
 
     take_parts();
 
-    /* Every worker must have left the job before its ctx goes out of scope. */
+    /* Every worker that took part must have left before ctx goes out of scope. One that comes too late
+     * is not waited for: on a busy machine that would take a whole turn of the scheduler. */
     pthread_mutex_lock(&pool.lock);
+    pool.open = 0;
     while (pool.running > 0)
         pthread_cond_wait(&pool.done, &pool.lock);
     pthread_mutex_unlock(&pool.lock);

@@ -12,7 +12,7 @@ enum {
     SLABS = 64,       /* that a lone group is cut into, where it has as many pieces */
     NARROW = 256,     /* accumulators; fewer columns than that are joined */
     JOIN = 128,       /* rows to a wide one, at most */
-    JOINED = 1024,    /* accumulators of a wide one, at most */
+    JOINED = 256,     /* bytes of a wide one, at most: many such rows are read as one stream */
     ROWS = 1024,      /* sums of rows that are finished at a time: their accumulators stay in L1 */
     TILE = 4096,      /* items gathered at a time */
     TILE_COLS = 512,
@@ -140,7 +140,7 @@ static void choose_blocks(gm_sum_job *job)
         break;
     case GM_SUM_FOLD:
         job->join = JOIN;
-        while (job->join > 1 && job->join * job->row_gap * job->parts > JOINED)
+        while (job->join > 1 && job->join * job->row_gap * job->size > JOINED)
             job->join /= 2;
         job->along_block = GM_SUM_ROWS * job->join;
         job->across_block = across;

@@ -15,6 +15,7 @@ enum {
     LINE = 64,
     SLICE = 8 << 10,          /* source bytes between two looks at the prefetches: fits into the first-level cache */
     BURST = 16,               /* lines streamed between two groups of prefetches */
+    LEAD = 8 << 10,           /* bytes: what arrives while a block of half that size is filled and drained */
     SHARE = 512 << 10,        /* bytes of work that are worth a trip to the shared counter */
     MAX_PREFETCH_ROWS = 1024, /* a block of more rows is left to the hardware */
 };
@@ -30,6 +31,7 @@ typedef struct thin_job {
     char *scratch;
     int64_t *dst_at, *src_at; /* where the rows of a block start in the destination and the source */
     int64_t prefetch_rows, prefetch_lines;
+    int64_t lead;  /* blocks from the one being filled to the one being asked for */
     int64_t slice; /* positions to fill before draining a little */
     int64_t grain;
     _Atomic int64_t next;
@@ -97,23 +99,23 @@ typedef struct drain {
     uint8_t *waiting; /* for each row: bytes that stand in front of it, left over from the block before */
     char *next_image; /* where to leave the present block's rest; NULL to write it */
     int open;
-    char *to, *from;
-    int64_t lines, tail;
+    char *to, *from;           /* of the row, behind its head */
+    int64_t sent, lines, tail; /* lines gone, lines in all, bytes after them; see run_loops on storing and loading */
 } drain;
 
 /* Bytes up to the destination's next line are written at once; only a sequence's first block has any. */
 static void open_row(const thin_job *job, drain *d)
 {
     int64_t waiting = d->waiting[d->row], n = d->bytes + waiting;
-    d->from = d->image + d->row * job->pitch - waiting;
-    d->to = d->dst + job->dst_at[d->row] - waiting;
-    int64_t head = -(uintptr_t)d->to % LINE;
+    char *from = d->image + d->row * job->pitch - waiting, *to = d->dst + job->dst_at[d->row] - waiting;
+    int64_t head = -(uintptr_t)to % LINE;
     if (head > n)
         head = n;
     if (head)
-        memcpy(d->to, d->from, (size_t)head);
-    d->to += head;
-    d->from += head;
+        memcpy(to, from, (size_t)head);
+    d->to = to + head;
+    d->from = from + head;
+    d->sent = 0;
     d->lines = (n - head) / LINE;
     d->tail = (n - head) % LINE;
     d->open = 1;
@@ -121,12 +123,13 @@ static void open_row(const thin_job *job, drain *d)
 
 static void close_row(const thin_job *job, drain *d)
 {
+    const char *from = d->from + d->lines * LINE;
     d->waiting[d->row] = 0;
     if (d->tail && d->next_image) {
-        memcpy(d->next_image + d->row * job->pitch - d->tail, d->from, (size_t)d->tail);
+        memcpy(d->next_image + d->row * job->pitch - d->tail, from, (size_t)d->tail);
         d->waiting[d->row] = (uint8_t)d->tail;
     } else if (d->tail) {
-        memcpy(d->to, d->from, (size_t)d->tail);
+        memcpy(d->to + d->lines * LINE, from, (size_t)d->tail);
     }
     d->open = 0;
     d->row++;
@@ -139,14 +142,12 @@ static void drain_lines(const thin_job *job, drain *d, int64_t lines, lookout *a
     while (lines > 0 && d->row < d->rows) {
         if (!d->open)
             open_row(job, d);
-        int64_t n = d->lines < BURST ? d->lines : BURST;
-        job->kernels->stream(d->to, d->from, n);
+        int64_t n = d->lines - d->sent < BURST ? d->lines - d->sent : BURST;
+        job->kernels->stream(d->to + d->sent * LINE, d->from + d->sent * LINE, n);
         look_out(job, ahead, n + 1);
-        d->to += n * LINE;
-        d->from += n * LINE;
-        d->lines -= n;
+        d->sent += n;
         lines -= n;
-        if (d->lines == 0)
+        if (d->sent == d->lines)
             close_row(job, d);
     }
 }
@@ -168,14 +169,18 @@ static void body(void *ctx, int part)
     }
     for (int64_t begin; (begin = atomic_fetch_add(&job->next, job->grain)) < total;) {
         int64_t end = begin + job->grain < total ? begin + job->grain : total;
-        place at = locate(job, begin);
+        place at = locate(job, begin), far = locate(job, begin + job->lead - 1);
         drain d = {.rows = 0};
         if (waiting)
             memset(waiting, 0, (size_t)cut->dst_rows);
         for (int64_t block = begin; block < end; block++) {
             char *image = images[block & 1], *out = image ? image : job->dst + at.dst;
             place next = block + 1 < end ? following(job, &at, block + 1) : at;
-            lookout ahead = {.src = block + 1 < end ? job->src + next.src : NULL};
+            lookout ahead = {.src = NULL};
+            if (block + job->lead < end) {
+                far = following(job, &far, block + job->lead);
+                ahead.src = job->src + far.src;
+            }
             int64_t share = (cut->dst_rows * (at.n * cut->dst_run / LINE + 1) * slice + at.n - 1) / at.n;
             for (int64_t i = 0; i < at.n;) {
                 int64_t n = at.n - i < 2 * slice ? at.n - i : slice;
@@ -281,6 +286,7 @@ gm_status gm_move_thin(const gm_cpu *cpu, const gm_plan *plan, char *dst, const 
         job.slice = unit;
 
     int64_t blocks = cut->outers * cut->blocks, block_bytes = cut->step * cut->cell;
+    job.lead = block_bytes < LEAD ? LEAD / block_bytes : 1;
     job.grain = blocks / (parts * 8);
     if (job.grain * block_bytes < SHARE)
         job.grain = SHARE / block_bytes;

@@ -7,29 +7,38 @@ enum { LINE = 64 };
 /* Cycles for 64 bytes, measured on Zen 4; only their ratio matters. */
 enum { TERM_COST = 3, DENSE_TERM_COST = 2, VECTOR_COST = 2, TURN_COST = 9 };
 
-typedef struct loop {
-    int64_t count, src, dst;
-} loop;
-
-static void run_loops(const gm_fill *fill, const loop *loops, int n, char *dst, const char *src, int64_t na, int64_t nb)
+/* Walks the loops, the innermost one through the kernel itself where that repeats a program. `chunks` is the count of
+ * the loop along the chunk axis.
+ * Nothing here may load in one piece what was just stored in two: the processor would have to wait until both stores
+ * have left its queue, and they stand there behind the streaming stores of the block before. */
+static void run_loops(const gm_fill *fill, char *dst, const char *src, int64_t n, int64_t chunks)
 {
-    int64_t index[GM_MAX_NDIM] = {0};
+    int64_t index[GM_MAX_NDIM];
+    const gm_fill_loop *loops = fill->loop;
+    int outer = fill->nloops - (fill->kind == GM_FILL_SHUFFLE);
+    const gm_axis *a = &fill->axis[fill->a], *b = &fill->axis[fill->b];
+    int64_t na = fill->a == fill->split_at ? n : a->len, nb = fill->b == fill->split_at ? n : b->len;
 
+    for (int i = 0; i < outer; i++)
+        index[i] = 0;
     for (;;) {
-        int i = n - 1;
         if (fill->kind == GM_FILL_TURN) {
-            fill->kernels->turn[fill->log_size](dst, fill->axis[fill->a].dst, src, fill->axis[fill->b].src, na, nb);
+            fill->kernels->turn[fill->log_size](dst, a->dst, src, b->src, na, nb);
         } else {
-            fill->kernels->shuffle(fill->program, dst, loops[i].dst, src, loops[i].src, loops[i].count);
-            i--;
+            const gm_fill_loop *last = &loops[outer];
+            int64_t count = last->axis == fill->chunk ? chunks : last->axis == fill->split_at ? n : last->count;
+            fill->kernels->shuffle(fill->program, dst, last->dst, src, last->src, count);
         }
+        int i = outer - 1;
         for (; i >= 0; i--) {
-            dst += loops[i].dst;
-            src += loops[i].src;
-            if (++index[i] < loops[i].count)
+            const gm_fill_loop *l = &loops[i];
+            int64_t count = l->axis == fill->chunk ? chunks : l->axis == fill->split_at ? n : l->count;
+            dst += l->dst;
+            src += l->src;
+            if (++index[i] < count)
                 break;
-            dst -= loops[i].dst * loops[i].count;
-            src -= loops[i].src * loops[i].count;
+            dst -= l->dst * count;
+            src -= l->src * count;
             index[i] = 0;
         }
         if (i < 0)
@@ -39,51 +48,49 @@ static void run_loops(const gm_fill *fill, const loop *loops, int n, char *dst, 
 
 void gm_fill_run(const gm_fill *fill, char *dst, const char *src, int64_t n)
 {
-    gm_axis axis[GM_MAX_NDIM];
-    loop loops[GM_MAX_NDIM + 1];
-    int count = 0, longest = 0;
-
-    memcpy(axis, fill->axis, (size_t)fill->naxes * sizeof *axis);
-    axis[fill->split_at].len = n;
     if (fill->kind == GM_FILL_ITEMS) {
+        gm_axis axis[GM_MAX_NDIM];
+        memcpy(axis, fill->axis, (size_t)fill->naxes * sizeof *axis);
+        axis[fill->split_at].len = n;
         gm_copy_box(dst, src, fill->item, axis, fill->naxes);
         return;
     }
-    for (int k = 0; k < fill->naxes; k++) {
-        int walked = fill->kind == GM_FILL_TURN ? k == fill->a || k == fill->b : (int)(fill->whole >> k & 1);
-        if (walked)
-            continue;
-        loops[count] = (loop){axis[k].len, axis[k].src, axis[k].dst};
-        if (fill->kind == GM_FILL_SHUFFLE && k == fill->chunk)
-            loops[count] =
-                (loop){axis[k].len / fill->chunk_len, axis[k].src * fill->chunk_len, axis[k].dst * fill->chunk_len};
-        if (loops[count].count > loops[longest].count)
-            longest = count;
-        count++;
-    }
-    if (fill->kind == GM_FILL_TURN) {
-        run_loops(fill, loops, count, dst, src, axis[fill->a].len, axis[fill->b].len);
+    if (fill->chunk < 0) {
+        run_loops(fill, dst, src, n, 1);
         return;
     }
-    if (count == 0)
-        loops[count++] = (loop){1, 0, 0};
-    loop inner = loops[longest];
-    loops[longest] = loops[count - 1];
-    loops[count - 1] = inner;
-    run_loops(fill, loops, count, dst, src, 0, 0);
-    if (fill->chunk < 0 || axis[fill->chunk].len % fill->chunk_len == 0)
-        return;
-
+    const gm_axis *chunk = &fill->axis[fill->chunk];
+    int64_t len = fill->chunk == fill->split_at ? n : chunk->len, rest = len % fill->chunk_len;
+    run_loops(fill, dst, src, n, len / fill->chunk_len);
     /* What the chunks leave over is the last chunk once more, shifted: it overlaps what is already there. */
-    const gm_axis *chunk = &axis[fill->chunk];
-    int64_t back = chunk->len - fill->chunk_len;
-    int rest = 0;
-    for (int k = 0; k < fill->naxes; k++)
-        if (!(fill->whole >> k & 1) && k != fill->chunk)
-            loops[rest++] = (loop){axis[k].len, axis[k].src, axis[k].dst};
-    if (rest == 0)
-        loops[rest++] = (loop){1, 0, 0};
-    run_loops(fill, loops, rest, dst + back * chunk->dst, src + back * chunk->src, 0, 0);
+    if (rest)
+        run_loops(fill, dst + (len - fill->chunk_len) * chunk->dst, src + (len - fill->chunk_len) * chunk->src, n, 1);
+}
+
+/* The loops round the kernel: the axes that it does not walk by itself, the longest innermost, where a program is
+ * repeated without a new call. */
+static void list_loops(gm_fill *fill)
+{
+    int longest = 0;
+    fill->nloops = 0;
+    for (int k = 0; k < fill->naxes; k++) {
+        const gm_axis *axis = &fill->axis[k];
+        if (fill->kind == GM_FILL_TURN ? k == fill->a || k == fill->b : (int)(fill->whole >> k & 1))
+            continue;
+        int64_t by = k == fill->chunk ? fill->chunk_len : 1;
+        fill->loop[fill->nloops] = (gm_fill_loop){axis->len / by, axis->src * by, axis->dst * by, k};
+        if (fill->loop[fill->nloops].count > fill->loop[longest].count)
+            longest = fill->nloops;
+        fill->nloops++;
+    }
+    if (fill->kind != GM_FILL_SHUFFLE)
+        return;
+    if (fill->nloops == 0)
+        fill->loop[fill->nloops++] = (gm_fill_loop){1, 0, 0, GM_MAX_NDIM};
+    gm_fill_loop innermost = fill->loop[longest];
+    for (int i = longest; i < fill->nloops - 1; i++)
+        fill->loop[i] = fill->loop[i + 1];
+    fill->loop[fill->nloops - 1] = innermost;
 }
 
 /* The turn kernels take a block if one axis is contiguous on each side and both are long enough for them. */
@@ -219,6 +226,8 @@ void gm_fill_choose(gm_fill *fill, const gm_thin_kernels *kernels, gm_shuffle *p
     fill->kernels = kernels;
     fill->program = program;
     fill->kind = GM_FILL_ITEMS;
+    fill->a = fill->b = 0;
+    fill->chunk = -1;
     if (!kernels)
         return;
     int shuffles = choose_shuffle(fill, program), turns = choose_turn(fill);
@@ -226,6 +235,9 @@ void gm_fill_choose(gm_fill *fill, const gm_thin_kernels *kernels, gm_shuffle *p
         fill->kind = GM_FILL_SHUFFLE;
     else if (turns)
         fill->kind = GM_FILL_TURN;
+    if (fill->kind != GM_FILL_SHUFFLE)
+        fill->chunk = -1;
+    list_loops(fill);
 }
 
 int64_t gm_fill_unit(const gm_fill *fill)

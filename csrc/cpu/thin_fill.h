@@ -4,6 +4,11 @@
 
 typedef enum gm_fill_kind { GM_FILL_ITEMS, GM_FILL_SHUFFLE, GM_FILL_TURN } gm_fill_kind;
 
+typedef struct gm_fill_loop {
+    int64_t count, src, dst;
+    int axis; /* GM_MAX_NDIM: none */
+} gm_fill_loop;
+
 typedef struct gm_fill {
     const gm_thin_kernels *kernels;
     int64_t item;
@@ -15,6 +20,8 @@ typedef struct gm_fill {
     int chunk;                 /* and the one that it walks `chunk_len` positions of; -1 for none */
     int64_t chunk_len;
     const gm_shuffle *program;
+    int nloops; /* outermost first */
+    gm_fill_loop loop[GM_MAX_NDIM];
 } gm_fill;
 
 /* Chooses the kernel by item, naxes, split_at and axis, which the caller has filled in; axis[split_at].len is the least

@@ -12,11 +12,12 @@ enum { PART = 256 << 10 }; /* bytes: less is not worth another thread */
 typedef struct job {
     const gm_tile_kernels *kernels;
     gm_strip_fn *strip;
+    gm_panel_fn *panel; /* or NULL */
     gm_blocks blocks;
     int64_t tile_cols, chunk;
     char *dst, *stage;
     const char *src;
-    int64_t stage_bytes; /* of a thread */
+    int64_t stage_bytes, carry_at; /* of a thread */
     _Atomic int64_t next;
 } job;
 
@@ -70,6 +71,18 @@ static void advance(const job *j, cursor *c)
     c->which = which_shape(b, c->index);
 }
 
+/* The first rows of a block, to be fetched. */
+static gm_ahead rows_of(const job *j, const cursor *c, int64_t most)
+{
+    const gm_block_shape *shape = &j->blocks.shape[c->which];
+    return (gm_ahead){
+        .src = c->src,
+        .row_src = shape->row_src,
+        .rows = shape->rows < most ? shape->rows : most,
+        .bytes = shape->cols * j->blocks.item,
+    };
+}
+
 /* Blocks first .. last - 1. Staged, a block streams out while the next one is built. */
 static void run_blocks(const job *j, int64_t first, int64_t last, char *stage)
 {
@@ -101,13 +114,10 @@ static void run_blocks(const job *j, int64_t first, int64_t last, char *stage)
                 .item = b->item,
                 .row_step = b->row_step,
             };
-            if (s + 1 < shape->strips) {
-                strip.ahead = here.src;
-                strip.ahead_row = strip.row_src + step;
-            } else if (more) {
-                strip.ahead = next.src;
-                strip.ahead_row = b->shape[next.which].row_src;
-            }
+            if (s + 1 < shape->strips)
+                strip.ahead = (gm_ahead){here.src, strip.row_src + step, strip.rows, shape->cols * b->item, 0, 0};
+            else if (more)
+                strip.ahead = rows_of(j, &next, step);
             j->strip(&strip, flush.runs ? &flush : NULL);
         }
         if (!image)
@@ -128,13 +138,48 @@ static void run_blocks(const job *j, int64_t first, int64_t last, char *stage)
     j->kernels->flush_all(&flush);
 }
 
+static void run_panels(const job *j, int64_t first, int64_t last, char *stage)
+{
+    const gm_blocks *b = &j->blocks;
+    cursor here, next;
+
+    seek(j, &here, first);
+    for (int continues = 0; here.block < last; here = next) {
+        const gm_block_shape *shape = &b->shape[here.which];
+        next = here;
+        advance(j, &next);
+        int more = next.block < last, goes_on = more && b->walk >= 0 && next.index[b->walk] > 0;
+        gm_panel panel = {
+            .src = here.src,
+            .dst = here.dst,
+            .row_src = shape->row_src,
+            .col_dst = shape->col_out,
+            .rows = shape->rows,
+            .cols = shape->cols,
+            .image = stage,
+            .pitch = b->pitch,
+            .carry = stage + j->carry_at,
+            .continues = continues,
+            .goes_on = goes_on,
+        };
+        if (more)
+            panel.ahead = rows_of(j, &next, shape->rows);
+        j->panel(&panel);
+        continues = goes_on;
+    }
+}
+
 static void run_part(void *ctx, int part)
 {
     job *j = ctx;
     char *stage = j->stage ? j->stage + part * j->stage_bytes : NULL;
     for (int64_t first; (first = atomic_fetch_add(&j->next, j->chunk)) < j->blocks.count;) {
         int64_t last = first + j->chunk;
-        run_blocks(j, first, last < j->blocks.count ? last : j->blocks.count, stage);
+        last = last < j->blocks.count ? last : j->blocks.count;
+        if (j->panel)
+            run_panels(j, first, last, stage);
+        else
+            run_blocks(j, first, last, stage);
     }
     j->kernels->fence();
 }
@@ -147,8 +192,7 @@ static int log2_of(int64_t item)
     return -1;
 }
 
-/* Along the destination where its lines are shared between blocks, which then hand the rest of a line on; else along
- * the source, whose runs so become longer. */
+/* Whether some runs of the destination begin or end inside a cache line. */
 static int lines_are_shared(const gm_plan *plan, const char *dst)
 {
     uintptr_t bits = (uintptr_t)dst;
@@ -156,6 +200,43 @@ static int lines_are_shared(const gm_plan *plan, const char *dst)
         if (i != plan->dst_axis)
             bits |= (uintptr_t)plan->axis[i].dst;
     return (bits & 63) != 0;
+}
+
+/* Panels, if the plan has them and their runs' ends are whole lines, or go on, or are few. */
+static gm_status make_panels(job *j, const gm_plan *plan, int square, int shared)
+{
+    enum { SRC_RUN = 2 << 10, DST_RUN = 256, LONG_RUN = 1 << 10 };
+    gm_block_options options = {
+        .staged = 1, .walk_dst = 1, .panel = 1, .src_run = SRC_RUN, .dst_run = DST_RUN, .rows_step = j->tile_cols};
+    gm_status status = gm_blocks_make(&j->blocks, plan, &options);
+    if (status != GM_OK)
+        return status;
+    const gm_block_shape *shape = &j->blocks.shape[0];
+    if (j->blocks.panels && (j->blocks.walk >= 0 || !shared || shape->run_bytes >= LONG_RUN)) {
+        j->panel = j->kernels->panel[square];
+        j->carry_at = 2 * j->tile_cols * j->blocks.pitch;
+        j->stage_bytes = j->carry_at + 64 * shape->cols;
+    } else {
+        gm_blocks_free(&j->blocks);
+    }
+    return GM_OK;
+}
+
+/* Any blocks. Along the destination where its lines are shared between blocks, which then hand the rest of a line on;
+ * else along the source, whose runs so become longer. */
+static gm_status make_blocks(job *j, const gm_plan *plan, int staged, int shared)
+{
+    enum { RUN = 1 << 10 };
+    gm_block_options options = {
+        .staged = staged,
+        .walk_dst = staged && shared,
+        .src_run = RUN,
+        .dst_run = RUN,
+        .rows_step = j->strip == j->kernels->items ? GM_ITEM_ROWS : j->tile_cols,
+    };
+    gm_status status = gm_blocks_make(&j->blocks, plan, &options);
+    j->stage_bytes = j->blocks.options.staged ? 2 * j->blocks.stage_bytes : 0;
+    return status;
 }
 
 gm_status gm_move_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src, const gm_tile_how *how)
@@ -170,26 +251,23 @@ gm_status gm_move_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, cons
         .src = src + plan->src_start,
     };
     int64_t total = plan->items * plan->item;
-    gm_block_options options = {
-        .staged = how->staged,
-        .walk_dst = how->staged && lines_are_shared(plan, j.dst),
-        .run = how->run,
-        .rows_step = square >= 0 ? j.tile_cols : GM_ITEM_ROWS,
-    };
-    gm_status status = gm_blocks_make(&j.blocks, plan, &options);
+    int shared = lines_are_shared(plan, j.dst);
+    gm_status status = GM_OK;
+
+    if (square >= 0 && how->staged)
+        status = make_panels(&j, plan, square, shared);
+    if (status == GM_OK && !j.panel)
+        status = make_blocks(&j, plan, how->staged, shared);
     if (status != GM_OK)
         return status;
 
     int64_t parts = total / PART < how->threads ? total / PART : how->threads;
     parts = parts < 1 ? 1 : parts > j.blocks.count ? j.blocks.count : parts;
     /* Shares small enough that a slow core does not hold the others up, large enough to keep runs whole. */
-    j.chunk = j.blocks.count / (parts * 8);
-    if (parts == 1)
-        j.chunk = j.blocks.count;
+    j.chunk = parts == 1 ? j.blocks.count : j.blocks.count / (parts * 8);
     if (j.chunk < 1)
         j.chunk = 1;
-    j.stage_bytes = 2 * j.blocks.stage_bytes;
-    if (j.blocks.options.staged) {
+    if (j.stage_bytes) {
         j.stage = gm_alloc((size_t)(j.stage_bytes * parts));
         if (!j.stage) {
             gm_blocks_free(&j.blocks);

@@ -19,6 +19,14 @@ typedef struct gm_flush {
     int64_t run, done;                    /* the cursor: runs finished, bytes written of the present one */
 } gm_flush;
 
+/* Rows of the source that will be wanted next, fetched a few lines at a time. */
+typedef struct gm_ahead {
+    const char *src; /* NULL: nothing to fetch */
+    const int64_t *row_src;
+    int64_t rows, bytes; /* bytes: of a row */
+    int64_t row, line;   /* the cursor */
+} gm_ahead;
+
 /* `rows` source rows against `cols` columns. Item (i, j) goes from src + row_src[i] + col_src[j] to
  * out + col_out[j] + i * row_step. Square tiles take col_src[j] and i * row_step for j and i items. */
 typedef struct gm_strip {
@@ -26,9 +34,25 @@ typedef struct gm_strip {
     char *out;
     const int64_t *row_src, *col_src, *col_out; /* row_src: a whole tile's, however few the rows */
     int64_t rows, cols, item, row_step;
-    const char *ahead; /* the source of the strip after this one, to be prefetched, or NULL */
-    const int64_t *ahead_row;
+    gm_ahead ahead;
 } gm_strip;
+
+/* A block each of whose columns is one run of the destination. It is built and streamed out a tile's width at a time,
+ * so that the image never leaves the first cache. */
+typedef struct gm_panel {
+    const char *src;
+    char *dst;
+    const int64_t *row_src; /* whole tiles' */
+    const int64_t *col_dst;
+    int64_t rows, cols;
+    char *image; /* room for two tiles' widths of runs, `pitch` apart, GM_STAGE_HEAD in front of each */
+    int64_t pitch;
+    char *carry;            /* a line for each column: what this block, or the one before, leaves of its run */
+    int continues, goes_on; /* whether the block before left, and the next one completes, those lines */
+    gm_ahead ahead;
+} gm_panel;
+
+typedef void gm_panel_fn(const gm_panel *panel);
 
 /* Moves a strip and advances `flush`, which may be NULL, by its step after every tile. */
 typedef void gm_strip_fn(const gm_strip *strip, gm_flush *flush);
@@ -39,8 +63,9 @@ enum {
 };
 
 typedef struct gm_tile_kernels {
-    int vector;                                            /* bytes */
-    gm_strip_fn *strip[GM_TILE_SIZES];                     /* by log2 of the item; vector / item rows */
+    int vector;                        /* bytes */
+    gm_strip_fn *strip[GM_TILE_SIZES]; /* by log2 of the item; vector / item rows */
+    gm_panel_fn *panel[GM_TILE_SIZES];
     gm_strip_fn *items;                                    /* items of any size, at any steps; GM_ITEM_ROWS rows */
     void (*flush_all)(gm_flush *flush);                    /* the rest of a block */
     void (*stream)(char *dst, const char *src, int64_t n); /* a copy past the caches */

@@ -29,6 +29,20 @@ static void find_chain(const gm_blocks *b, int in_dst, group *chain)
         }
 }
 
+/* About `wanted` of an axis, in a multiple of `unit`, so that what is left over is nothing, or enough to fill a tile:
+ * with `inner` items for each step of the axis, at least `tile` of them. */
+static int64_t part_of(int64_t len, int64_t wanted, int64_t unit, int64_t inner, int64_t tile)
+{
+    int64_t parts = (len + wanted / 2) / wanted;
+    int64_t even = least(((len + parts - 1) / parts + unit - 1) / unit * unit, len);
+    for (int64_t i = 0; i < 8; i++) {
+        int64_t extent = even + (i & 1 ? -(i + 1) / 2 : i / 2) * unit;
+        if (extent > 0 && extent < len && (len % extent == 0 || len % extent * inner >= tile))
+            return extent;
+    }
+    return even;
+}
+
 /* Extends the block until its runs along a chain have about `run` bytes. Cuts an axis into even parts, of whole tiles
  * where it is the tile's own. */
 static void grow(gm_blocks *b, const group *chain, int64_t run)
@@ -38,9 +52,8 @@ static void grow(gm_blocks *b, const group *chain, int64_t run)
         gm_block_axis *axis = &b->axis[chain->axis[k]];
         int64_t wanted = (run + bytes - 1) / bytes, extent = axis->len;
         if (axis->len > wanted + wanted / 2) {
-            int64_t parts = (axis->len + wanted / 2) / wanted, unit = k == 0 ? b->options.rows_step : 1;
-            extent = (axis->len + parts - 1) / parts;
-            extent = least((extent + unit - 1) / unit * unit, axis->len);
+            extent =
+                part_of(axis->len, wanted, k == 0 ? b->options.rows_step : 1, bytes / b->item, b->options.rows_step);
         }
         if (axis->extent < extent)
             axis->extent = extent;
@@ -205,7 +218,7 @@ static int64_t make_shape(gm_blocks *b, const group *rows, const group *cols, in
     unsigned char in_group[GM_MAX_NDIM] = {0};
 
     lay_out_image(b, rows, which, out, &runs);
-    if (!b->options.staged)
+    if (!b->options.staged || b->options.panel)
         for (int i = 0; i < b->naxes; i++)
             out[i] = b->axis[i].dst;
     for (int g = 0; g < 2; g++)
@@ -264,8 +277,11 @@ gm_status gm_blocks_make(gm_blocks *b, const gm_plan *plan, const gm_block_optio
             (gm_block_axis){.len = plan->axis[i].len, .src = plan->axis[i].src, .dst = plan->axis[i].dst, .extent = 1};
     find_chain(b, 0, &src);
     find_chain(b, 1, &dst);
+    grow(b, &dst, options->dst_run);
+    grow(b, &src, options->src_run);
     /* Chains that share their axes make a small block of long runs: lengthen them until it is worth its loops. */
-    for (int64_t run = options->run; run <= MOST_RUN && bytes_of(b) < LEAST_BLOCK; run *= 2) {
+    for (int64_t run = 2 * options->dst_run; !options->panel && run <= MOST_RUN && bytes_of(b) < LEAST_BLOCK;
+         run *= 2) {
         grow(b, &dst, run);
         grow(b, &src, run);
     }
@@ -299,6 +315,13 @@ gm_status gm_blocks_make(gm_blocks *b, const gm_plan *plan, const gm_block_optio
     entries = 0;
     for (int which = 0; which < shapes; which++)
         entries += make_shape(b, &rows, &cols, which, b->memory + entries);
+    b->panels = 1;
+    for (int which = 0; which < shapes; which++) {
+        const gm_block_shape *shape = &b->shape[which];
+        b->panels &= b->src_runs && b->dst_runs && shape->rows >= b->options.rows_step &&
+                     shape->cols >= b->options.rows_step && shape->runs == shape->cols &&
+                     shape->run_bytes == shape->rows * b->item;
+    }
     if (b->shape[0].run_bytes < GM_STAGE_HEAD)
         b->walk = -1; /* a block must end each line that it begins, or begins in the middle */
     return GM_OK;

@@ -12,18 +12,19 @@
 enum { GM_SPLITS = 4 };
 
 typedef struct gm_block_options {
-    int staged;        /* tiles build an image of the destination in scratch, which then streams out */
-    int walk_dst;      /* go along the destination's runs from block to block, not along the source's */
-    int64_t run;       /* bytes that a run should have on either side */
-    int64_t rows_step; /* rows of a strip; a tile's when it is square */
+    int staged;               /* tiles build an image of the destination in scratch, which then streams out */
+    int walk_dst;             /* go along the destination's runs from block to block, not along the source's */
+    int panel;                /* blocks whose columns are one run of the destination each, if the plan has them */
+    int64_t src_run, dst_run; /* bytes that a block's runs should have */
+    int64_t rows_step;        /* rows of a strip; a tile's when it is square */
 } gm_block_options;
 
 /* The loops inside a block of one extent, as offsets from its first item. */
 typedef struct gm_block_shape {
-    int64_t rows, cols, strips; /* strips: of up to rows_step rows, in all matrices together */
-    int64_t *row_src;           /* rows_step for each strip; those past its last row repeat it */
-    int64_t *strip_out;         /* bytes from out to a strip's first row */
-    int64_t *col_src, *col_out;
+    int64_t rows, cols, strips;        /* strips: of up to rows_step rows, in all matrices together */
+    int64_t *row_src;                  /* rows_step for each strip; those past its last row repeat it */
+    int64_t *strip_out;                /* bytes from out to a strip's first row */
+    int64_t *col_src, *col_out;        /* in the image; in the destination if it is written directly, or by panels */
     int64_t runs, run_bytes, *run_dst; /* contiguous stretches of the destination */
 } gm_block_shape;
 
@@ -40,10 +41,11 @@ typedef struct gm_blocks {
     int64_t row_step;           /* bytes from row to row of the image, or of the destination */
     int64_t pitch, stage_bytes; /* staged: from run to run; of one image */
     int naxes;
-    gm_block_axis axis[GM_MAX_NDIM];      /* outermost loop first */
-    int split[GM_SPLITS];                 /* the axes that end in a short block, or -1 */
-    int walk;                             /* the axis along which destination runs go on from block to block, or -1 */
-    int src_runs, dst_runs;               /* columns are contiguous in the source, rows in the destination */
+    gm_block_axis axis[GM_MAX_NDIM]; /* outermost loop first */
+    int split[GM_SPLITS];            /* the axes that end in a short block, or -1 */
+    int walk;                        /* the axis along which destination runs go on from block to block, or -1 */
+    int panels;                      /* every column of a block is one run, and the rows fill a tile, the columns too */
+    int src_runs, dst_runs;          /* columns are contiguous in the source, rows in the destination */
     gm_block_shape shape[1 << GM_SPLITS]; /* bit s: split[s] is short */
     int64_t *memory;                      /* of all tables */
 } gm_blocks;

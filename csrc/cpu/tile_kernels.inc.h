@@ -161,14 +161,38 @@ GM_INLINE void turn_items(int item, int p, vec *v)
     }
 }
 
-GM_INLINE void tile(int item, const char *src, const int64_t *row_src, char *out, const int64_t *col_out)
+/* A vector that crosses a line, put together from both of its lines: a load across lines that meets stores still under
+ * way, as the streams out always are, would wait for them. Only AVX-512 permutes by a variable this cheaply. */
+GM_INLINE vec load_across(int item, const char *p)
+{
+#if GM_AVX512
+    intptr_t shift = (intptr_t)((uintptr_t)p & 63);
+    vec a = load(p - shift), b = load(p - shift + 64);
+    if (item == 8) {
+        __m512i first = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
+        return _mm512_permutex2var_epi64(a, _mm512_add_epi64(first, _mm512_set1_epi64(shift / 8)), b);
+    }
+    __m512i first = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    return _mm512_permutex2var_epi32(a, _mm512_add_epi32(first, _mm512_set1_epi32((int)(shift / 4))), b);
+#else
+    (void)item;
+    return load(p);
+#endif
+}
+
+/* `across` where the rows are not aligned to lines, but to 4 bytes, and 64 bytes on either side may be read. */
+GM_INLINE void tile(int item, int across, const char *src, const int64_t *row_src, char *out, const int64_t *col_out)
 {
     const int p = 16 / item;
     vec v[LANES][16];
 
     GM_UNROLL for (int l = 0; l < LANES; l++)
     {
-        GM_UNROLL for (int i = 0; i < p; i++) v[l][i] = load(src + row_src[l * p + i]);
+        GM_UNROLL for (int i = 0; i < p; i++)
+        {
+            const char *row = src + row_src[l * p + i];
+            v[l][i] = across ? load_across(item, row) : load(row);
+        }
         turn_items(item, p, v[l]);
     }
     GM_UNROLL for (int i = 0; i < p; i++)
@@ -200,24 +224,41 @@ static __attribute__((noinline)) void ragged_tile(int item, gm_strip_fn *whole, 
         memcpy(strip->out + strip->col_out[j], image + offset[j], (size_t)(strip->rows * item));
 }
 
+/* The next lines, row by row: memory is read in runs, and the second cache has room for them. */
+GM_INLINE void fetch_ahead(gm_ahead *a, int64_t lines)
+{
+    while (a->src && a->row < a->rows && lines > 0) {
+        uintptr_t first = (uintptr_t)(a->src + a->row_src[a->row]);
+        int64_t row_lines = (int64_t)(((first & 63) + (uintptr_t)a->bytes + 63) / 64);
+        const char *line = (const char *)(first & ~(uintptr_t)63) + a->line * 64;
+        int64_t now = row_lines - a->line < lines ? row_lines - a->line : lines;
+        for (int64_t k = 0; k < now; k++)
+            __builtin_prefetch(line + k * 64, 0, 2);
+        lines -= now;
+        a->line += now;
+        if (a->line == row_lines) {
+            a->line = 0;
+            a->row++;
+        }
+    }
+}
+
 GM_INLINE void strip_of(int item, gm_strip_fn *self, const gm_strip *s, gm_flush *flush)
 {
     const int64_t n = GM_VECTOR / item;
+    gm_ahead ahead = s->ahead;
 
     for (int64_t j = 0; j < s->cols; j += n) {
         /* The last tile reaches back over its neighbour rather than past the edge. */
         int64_t at = j + n <= s->cols ? j : s->cols - n;
-        if (s->ahead)
-            for (int64_t i = 0; i < n; i++)
-                __builtin_prefetch(s->ahead + s->ahead_row[i] + at * item, 0, 2);
+        fetch_ahead(&ahead, n * GM_VECTOR / 64 + 1);
         if (s->rows == n && at >= 0) {
-            tile(item, s->src + at * item, s->row_src, s->out, s->col_out + at);
+            tile(item, 0, s->src + at * item, s->row_src, s->out, s->col_out + at);
         } else {
             gm_strip piece = *s;
-            at = j;
-            piece.src += at * item;
-            piece.col_out += at;
-            piece.cols = s->cols - at < n ? s->cols - at : n;
+            piece.src += j * item;
+            piece.col_out += j;
+            piece.cols = s->cols - j < n ? s->cols - j : n;
             ragged_tile(item, self, &piece);
         }
         if (flush)
@@ -236,20 +277,116 @@ GM_STRIP(4)
 GM_STRIP(8)
 GM_STRIP(16)
 
+/* ---- panels --------------------------------------------------------------------------------------------------- */
+
+/* Columns from .. to - 1 of a panel, out of the image of those from `at` on: their whole lines. A first line that the
+ * block before began is completed from the run's head, a last line that the next one completes goes to `carry`. */
+GM_INLINE void flush_columns(int item, const gm_panel *p, const char *image, int64_t at, int64_t from, int64_t to)
+{
+    for (int64_t k = from; k < to; k++) {
+        char *dst = p->dst + p->col_dst[k], *carry = p->carry + k * 64;
+        const char *run = image + (k - at) * p->pitch + GM_STAGE_HEAD;
+        int64_t n = p->rows * item, misaligned = (int64_t)((uintptr_t)dst & 63);
+        if (misaligned && p->continues) {
+            dst -= misaligned;
+            run -= misaligned;
+            n += misaligned;
+        } else if (misaligned) {
+            int64_t head = 64 - misaligned < n ? 64 - misaligned : n;
+            memcpy(dst, run, (size_t)head);
+            dst += head;
+            run += head;
+            n -= head;
+        }
+        int64_t lines = n & -64;
+        stream_lines(dst, run, lines);
+        if (n > lines && p->goes_on) {
+            GM_UNROLL for (int i = 0; i < 64; i += GM_VECTOR) store(carry + i, load(run + n - 64 + i));
+        } else if (n > lines) {
+            memcpy(dst + lines, run + lines, (size_t)(n - lines));
+        }
+    }
+}
+
+/* Whole rows and columns of tiles. Runs that are not aligned to lines leave the image one turn later: a load across two
+ * stores waits until both have reached the cache. */
+GM_INLINE void panel_of(int item, const gm_panel *p)
+{
+    const int64_t n = GM_VECTOR / item;
+    int64_t col_out[GM_VECTOR];
+    uintptr_t rows = 0, runs = 0;
+    gm_ahead ahead = p->ahead;
+
+    for (int64_t k = 0; k < n; k++)
+        col_out[k] = k * p->pitch + GM_STAGE_HEAD;
+    for (int64_t i = 0; i < p->rows; i += n)
+        for (int64_t r = 0; r < n; r++)
+            rows |= (uintptr_t)(p->src + p->row_src[i + r]);
+    for (int64_t k = 0; k < p->cols; k++)
+        runs |= (uintptr_t)(p->dst + p->col_dst[k]);
+    int across = GM_AVX512 && item >= 4 && item <= 8 && (rows & 63) && !(rows & (uintptr_t)(item - 1));
+    int later = (runs & 63) != 0;
+
+    char *image = p->image, *other = image + (later ? n * p->pitch : 0);
+    int64_t flushed = 0, last = 0; /* columns; the first one of the last image */
+    for (int64_t j = 0; j < p->cols; j += n) {
+        /* The last tiles reach back over their neighbours rather than past the edge. */
+        int64_t at = j + n <= p->cols ? j : p->cols - n;
+        int inside = across && at >= n && at + 2 * n <= p->cols;
+        for (int64_t k = 0; later && p->continues && k < n; k++)
+            GM_UNROLL for (int i = 0; i < 64; i += GM_VECTOR)
+                store(image + k * p->pitch + i, load(p->carry + (at + k) * 64 + i));
+        for (int64_t i = 0; i < p->rows; i += n) {
+            const char *src = p->src + at * item;
+            char *out = image + (i + n <= p->rows ? i : p->rows - n) * item;
+            fetch_ahead(&ahead, n * GM_VECTOR / 64 + 1);
+            if (inside)
+                tile(item, item >= 4 && item <= 8, src, p->row_src + i, out, col_out);
+            else
+                tile(item, 0, src, p->row_src + i, out, col_out);
+        }
+        if (later) {
+            flush_columns(item, p, other, last, flushed, j);
+            flushed = j;
+        } else {
+            flush_columns(item, p, image, at, j, at + n);
+        }
+        last = at;
+        char *swap = image;
+        image = other;
+        other = swap;
+    }
+    if (later)
+        flush_columns(item, p, other, last, flushed, p->cols);
+}
+
+#define GM_PANEL(item)                                                                                                 \
+    static void panel_##item(const gm_panel *panel)                                                                    \
+    {                                                                                                                  \
+        panel_of(item, panel);                                                                                         \
+    }
+GM_PANEL(1)
+GM_PANEL(2)
+GM_PANEL(4)
+GM_PANEL(8)
+GM_PANEL(16)
+
 /* ---- items of any size ---------------------------------------------------------------------------------------- */
 
 GM_INLINE void items_of(int64_t item, const gm_strip *s, gm_flush *flush)
 {
-    int64_t line = 0;
+    int64_t fetched = 0;
+    gm_ahead ahead = s->ahead;
+
     for (int64_t j = 0; j < s->cols; j++) {
         const char *src = s->src + s->col_src[j];
         char *out = s->out + s->col_out[j];
         for (int64_t i = 0; i < s->rows; i++)
             memcpy(out + i * s->row_step, src + s->row_src[i], (size_t)item);
-        if (s->ahead && (j + 1) * item > line) {
-            for (; line < (j + 1) * item; line += 64)
-                for (int64_t i = 0; i < GM_ITEM_ROWS; i++)
-                    __builtin_prefetch(s->ahead + s->ahead_row[i] + line, 0, 2);
+        fetched += item * GM_ITEM_ROWS;
+        if (fetched >= 64) {
+            fetch_ahead(&ahead, fetched / 64);
+            fetched &= 63;
         }
         if (flush)
             flush_some(flush, flush->step);
@@ -338,5 +475,12 @@ static uint64_t read_words(const char *src, int64_t n)
 }
 
 static const gm_tile_kernels tile_kernels = {
-    GM_VECTOR, {strip_1, strip_2, strip_4, strip_8, strip_16}, strip_items, flush_all, stream, fence, read_words,
+    GM_VECTOR,
+    {strip_1, strip_2, strip_4, strip_8, strip_16},
+    {panel_1, panel_2, panel_4, panel_8, panel_16},
+    strip_items,
+    flush_all,
+    stream,
+    fence,
+    read_words,
 };

@@ -6,7 +6,6 @@ typedef struct gm_tile_how {
     int simd;    /* square tiles in registers where the items allow it, else item by item */
     int staged;  /* through scratch, streaming out */
     int threads; /* at most */
-    int64_t run; /* bytes: what a block's runs should have on either side */
 } gm_tile_how;
 
 /* plan->naxes > 0 */

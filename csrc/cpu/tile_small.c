@@ -32,9 +32,10 @@ static int64_t shorter_side(const gm_plan *plan)
 
 int gm_small_suits(const gm_plan *plan)
 {
+    int64_t bytes = plan->items * plan->item;
     if (plan->family != GM_TILE)
-        return 0;
-    int64_t bytes = plan->items * plan->item, side = shorter_side(plan);
+        return plan->family == GM_GENERAL && bytes <= SMALL_ITEMS;
+    int64_t side = shorter_side(plan);
     int tiles = log2_of(plan->item) < GM_TILE_SIZES && side >= SMALLEST_TILE && side * plan->item >= 16;
     return bytes <= (tiles ? SMALL_TILES : SMALL_ITEMS);
 }
@@ -59,7 +60,8 @@ static gm_strip_fn *widest(const gm_isa *isa, int64_t item, int64_t side, int64_
 
 typedef struct matrix {
     int64_t item;
-    gm_axis rows, cols; /* contiguous in the destination; in the source */
+    int row_axis, col_axis; /* of the plan */
+    gm_axis rows, cols;     /* for tiles: contiguous in the destination; in the source */
     gm_strip_fn *strip;
     int64_t height, width; /* of what a strip moves */
     int64_t row_src[CHUNK], col_src[CHUNK], col_out[CHUNK];
@@ -67,10 +69,14 @@ typedef struct matrix {
 
 static void prepare(matrix *m, const gm_cpu *cpu, const gm_plan *plan)
 {
+    int tiles = plan->family == GM_TILE;
+
     m->item = plan->item;
-    m->rows = plan->axis[plan->dst_axis];
-    m->cols = plan->axis[plan->src_axis];
-    m->strip = widest(cpu->isa, m->item, shorter_side(plan), &m->height);
+    m->row_axis = tiles ? plan->dst_axis : plan->naxes - 1;
+    m->col_axis = tiles ? plan->src_axis : plan->naxes - 2;
+    m->rows = plan->axis[m->row_axis];
+    m->cols = m->col_axis >= 0 ? plan->axis[m->col_axis] : (gm_axis){1, 0, 0};
+    m->strip = tiles ? widest(cpu->isa, m->item, shorter_side(plan), &m->height) : NULL;
     if (!m->strip)
         return;
     m->width = least(m->cols.len, CHUNK);
@@ -146,7 +152,7 @@ void gm_move_small(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char
 
     prepare(&m, cpu, plan);
     for (int i = 0; i < plan->naxes; i++)
-        if (i != plan->dst_axis && i != plan->src_axis) {
+        if (i != m.row_axis && i != m.col_axis) {
             index[n] = 0;
             outer[n++] = plan->axis[i];
         }

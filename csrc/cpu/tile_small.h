@@ -1,9 +1,9 @@
-/* Small transpositions, whose time would otherwise go into planning blocks. */
+/* Small transpositions and strided copies, whose time would otherwise go into planning blocks. */
 #pragma once
 #include "cpu.h"
 
-/* A transposition that fits the first-level cache with room to spare. */
+/* A transposition, or a copy of single items, that fits the caches next to the core. */
 int gm_small_suits(const gm_plan *plan);
 
-/* In square tiles no wider than the matrix, on this thread, with no memory but the stack's. */
+/* In square tiles no wider than the matrix, or item by item, on this thread, with no memory but the stack's. */
 void gm_move_small(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src);
