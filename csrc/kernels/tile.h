@@ -18,8 +18,9 @@ typedef struct gm_tile_divisor {
 } gm_tile_divisor;
 
 typedef struct gm_tile {
-    unsigned long long src_begin, src_end; /* no byte before or from there on is read, but in an aligned vector's start */
-    long long reach_low, reach_high;       /* what a tile may read, relative to its first item */
+    unsigned long long src_begin,
+        src_end;                     /* no byte before or from there on is read, but in an aligned vector's start */
+    long long reach_low, reach_high; /* what a tile may read, relative to its first item */
     /* blocks: which tile, its coordinates fastest first */
     int ngrid, along_grid, across_grid;
     /* along the destination's chain */
