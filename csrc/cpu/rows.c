@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { PART = 256 << 10, CHUNK = 1 << 20 }; /* bytes */
+enum { PART = 512 << 10, CHUNK = 1 << 20 }; /* bytes */
 
 typedef struct job {
     const gm_tile_kernels *kernels;

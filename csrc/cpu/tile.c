@@ -7,7 +7,7 @@
 #include "tile_blocks.h"
 #include <stdatomic.h>
 
-enum { PART = 256 << 10 }; /* bytes: less is not worth another thread */
+enum { PART = 512 << 10 }; /* bytes: less is not worth another thread */
 
 typedef struct job {
     const gm_tile_kernels *kernels;
