@@ -448,8 +448,17 @@ static void strip_items(const gm_strip *s, gm_flush *flush)
 
 /* ---- whole runs ----------------------------------------------------------------------------------------------- */
 
-/* `hint`: how near the lines from `next` on are wanted; 0 passes the caches by. */
-GM_INLINE void stream_fetching(char *dst, const char *src, int64_t n, const char *next, const int hint)
+/* A line for the second cache, or only for this once. */
+GM_INLINE void fetch(const char *line, int keep)
+{
+    if (keep)
+        __builtin_prefetch(line, 0, 2);
+    else
+        __builtin_prefetch(line, 0, 0);
+}
+
+/* Fetches, while it copies, as many lines from `next` on. */
+GM_INLINE void stream_fetching(char *dst, const char *src, int64_t n, const char *next, int keep)
 {
     int64_t head = (int64_t)(-(uintptr_t)dst & 63), i = 0;
     if (head > n)
@@ -459,11 +468,11 @@ GM_INLINE void stream_fetching(char *dst, const char *src, int64_t n, const char
     src += head;
     n -= head;
     for (; i + 256 <= n; i += 256) {
-        GM_UNROLL for (int k = 0; k < 256; k += 64) __builtin_prefetch(next + i + k, 0, hint ? 2 : 0);
+        GM_UNROLL for (int k = 0; k < 256; k += 64) fetch(next + i + k, keep);
         stream_lines(dst + i, src + i, 256);
     }
     for (; i + 64 <= n; i += 64) {
-        __builtin_prefetch(next + i, 0, hint ? 2 : 0);
+        fetch(next + i, keep);
         stream_lines(dst + i, src + i, 64);
     }
     memcpy(dst + i, src + i, (size_t)(n - i));
@@ -474,7 +483,7 @@ static void stream(char *dst, const char *src, int64_t n, const char *next)
 {
     enum { AHEAD = 1 << 10, LONG = 8 << 10 };
     if (next && n < LONG)
-        stream_fetching(dst, src, n, next, 2);
+        stream_fetching(dst, src, n, next, 1);
     else
         stream_fetching(dst, src, n, src + AHEAD, 0);
 }
