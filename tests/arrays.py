@@ -1,6 +1,8 @@
 """Arrays for tests: every kind of view, in memory that is guarded on both sides."""
 
+import ctypes
 import math
+import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -88,6 +90,24 @@ class Guarded:
 def spread(shape: tuple[int, ...]) -> int:
     """The items that the memory has room for, also where an axis of length 0 leaves none."""
     return math.prod(max(length, 1) for length in shape)
+
+
+class Fenced:
+    """`size` bytes of pages between two that cannot be touched: an access on either side of them ends the process."""
+
+    def __init__(self, size: int):
+        page = mmap.PAGESIZE
+        self.room = -(-size // page) * page
+        self._pages = np.frombuffer(mmap.mmap(-1, self.room + 2 * page), np.uint8)
+        self.bytes = self._pages[page : page + self.room]
+        protect = ctypes.CDLL(None).mprotect
+        for fence in (self._pages.ctypes.data, self.bytes.ctypes.data + self.room):
+            assert protect(ctypes.c_void_p(fence), ctypes.c_size_t(page), 0) == 0
+
+    def array(self, shape: tuple[int, ...], dtype: npt.DTypeLike, at_end: bool) -> Array:
+        """A dense array that touches the fence before it, or the one behind it."""
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        return np.ndarray(shape, dtype, self.bytes, self.room - size if at_end else 0)
 
 
 def shapes(most: int = 6) -> st.SearchStrategy[tuple[int, ...]]:

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from arrays import DTYPES, GUARD, dense, layouts, random_bytes, raw, same
+from arrays import DTYPES, GUARD, Fenced, dense, layouts, random_bytes, raw, same
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,6 +63,38 @@ def test_every_pair_of_start_offsets_leaves_the_guards_alone(stage, dtype):
         assert target.buffer.tobytes() == expected, (ahead, behind)
         assert source.buffer.tobytes() == before
     assert GUARD >= 64
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("dtype", ["u1", "u2", "V3", "f4", "f8", "V12", "c16"])
+def test_nothing_outside_of_the_arrays_is_touched(stage, dtype):
+    """Not even read: the pages on both sides of x and out cannot be."""
+    size = np.dtype(dtype).itemsize
+    shapes = [
+        (1, 1),
+        (2, 3),
+        (4, 4),
+        (5, 7),
+        (8, 8),
+        (3, 40),
+        (40, 3),
+        (16, 16),
+        (17, 70),
+        (33, 31),
+        (64, 65),
+        (1000, 5),
+    ]
+    most = max(n * m for n, m in shapes) * size
+    source, target = Fenced(most), Fenced(most)
+    for shape, at_end, to_end in itertools.product([*shapes, (3, 9, 4), (2, 70, 5)], (False, True), (False, True)):
+        axes = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+        x = source.array(shape, dtype, at_end)
+        x[...] = random_bytes(shape, dtype)
+        out = target.array(tuple(shape[axis] for axis in axes), dtype, to_end)
+        gpumem.permute_dims(x, axes, out=out, stage=stage)
+        assert same(out, x.transpose(axes)), (shape, at_end, to_end)
+        strided = x[..., ::-1]
+        assert same(gpumem.copy(strided), strided)
 
 
 @given(layouts(), st.data())

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { PART = 256 << 10, CHUNK = 1 << 20 }; /* bytes */
+enum { PART = 512 << 10, CHUNK = 1 << 20 }; /* bytes */
 
 typedef struct job {
     const gm_tile_kernels *kernels;
@@ -16,14 +16,6 @@ typedef struct job {
     int64_t bytes, chunk;
     _Atomic int64_t next;
 } job;
-
-static void copy(const job *j, char *dst, const char *src, int64_t n)
-{
-    if (j->streaming)
-        j->kernels->stream(dst, src, n);
-    else
-        memcpy(dst, src, (size_t)n);
-}
 
 /* Bytes from .. to - 1 of all rows laid end to end: a row may be cut, so that a few long ones keep every thread busy.
  */
@@ -42,7 +34,8 @@ static void copy_range(const job *j, int64_t from, int64_t to)
     }
     while (from < to) {
         int64_t n = plan->item - at < to - from ? plan->item - at : to - from;
-        copy(j, dst + at, src + at, n);
+        char *to_here = dst + at;
+        const char *from_here = src + at;
         from += n;
         at = 0;
         for (int i = plan->naxes - 1; i >= 0; i--) {
@@ -55,6 +48,10 @@ static void copy_range(const job *j, int64_t from, int64_t to)
             src -= axis->src * axis->len;
             index[i] = 0;
         }
+        if (j->streaming)
+            j->kernels->stream(to_here, from_here, n, from < to ? src : NULL);
+        else
+            memcpy(to_here, from_here, (size_t)n);
     }
 }
 

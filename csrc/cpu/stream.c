@@ -45,7 +45,7 @@ static void stream_part(void *ctx, int part)
     job *j = ctx;
     (void)part;
     for (int64_t n, at = take(j, &n); n > 0; at = take(j, &n))
-        j->kernels->stream(j->dst + at, j->src + at, n);
+        j->kernels->stream(j->dst + at, j->src + at, n, NULL);
     j->kernels->fence();
 }
 

@@ -7,7 +7,7 @@
 #include "tile_blocks.h"
 #include <stdatomic.h>
 
-enum { PART = 256 << 10 }; /* bytes: less is not worth another thread */
+enum { PART = 512 << 10 }; /* bytes: less is not worth another thread */
 
 typedef struct job {
     const gm_tile_kernels *kernels;
@@ -212,7 +212,7 @@ static gm_status make_panels(job *j, const gm_plan *plan, int square, int shared
     if (status != GM_OK)
         return status;
     const gm_block_shape *shape = &j->blocks.shape[0];
-    if (j->blocks.panels && (j->blocks.walk >= 0 || !shared || shape->run_bytes >= LONG_RUN)) {
+    if (j->blocks.panels && (j->blocks.walk >= 0 || !shared || shape->rows * plan->item >= LONG_RUN)) {
         j->panel = j->kernels->panel[square];
         j->carry_at = 2 * j->tile_cols * j->blocks.pitch;
         j->stage_bytes = j->carry_at + 64 * shape->cols;

@@ -66,9 +66,10 @@ typedef struct gm_tile_kernels {
     int vector;                        /* bytes */
     gm_strip_fn *strip[GM_TILE_SIZES]; /* by log2 of the item; vector / item rows */
     gm_panel_fn *panel[GM_TILE_SIZES];
-    gm_strip_fn *items;                                    /* items of any size, at any steps; GM_ITEM_ROWS rows */
-    void (*flush_all)(gm_flush *flush);                    /* the rest of a block */
-    void (*stream)(char *dst, const char *src, int64_t n); /* a copy past the caches */
-    void (*fence)(void);                                   /* orders those stores before all that follow */
+    gm_strip_fn *items;                 /* items of any size, at any steps; GM_ITEM_ROWS rows */
+    void (*flush_all)(gm_flush *flush); /* the rest of a block */
+    /* A copy past the caches; `next`: the run to be copied after this one, to be fetched, or NULL. */
+    void (*stream)(char *dst, const char *src, int64_t n, const char *next);
+    void (*fence)(void);                          /* orders those stores before all that follow */
     uint64_t (*read)(const char *src, int64_t n); /* the sum of the 8-byte words, as fast as memory can be read */
 } gm_tile_kernels;

@@ -199,6 +199,13 @@ static void lay_out_image(gm_blocks *b, const group *rows, int which, int64_t *o
     }
     shape->runs = runs->count;
     shape->run_bytes = run;
+    if (b->options.panel && which == 0) {
+        int64_t count = 1;
+        for (int k = 0; k < rows->n; k++)
+            count *= extent_of(b, rows->axis[k], which);
+        b->fused = run != count * b->item;
+        run = count * b->item;
+    }
     if (which == 0) {
         /* An odd number of lines from run to run: a tile's stores fall into different sets of the cache. */
         b->pitch = GM_STAGE_HEAD + ((run + 63) & -64);
@@ -272,6 +279,7 @@ gm_status gm_blocks_make(gm_blocks *b, const gm_plan *plan, const gm_block_optio
     b->options = *options;
     b->item = plan->item;
     b->naxes = plan->naxes;
+    b->fused = 0;
     for (int i = 0; i < b->naxes; i++)
         b->axis[i] =
             (gm_block_axis){.len = plan->axis[i].len, .src = plan->axis[i].src, .dst = plan->axis[i].dst, .extent = 1};
@@ -319,11 +327,12 @@ gm_status gm_blocks_make(gm_blocks *b, const gm_plan *plan, const gm_block_optio
     for (int which = 0; which < shapes; which++) {
         const gm_block_shape *shape = &b->shape[which];
         b->panels &= b->src_runs && b->dst_runs && shape->rows >= b->options.rows_step &&
-                     shape->cols >= b->options.rows_step && shape->runs == shape->cols &&
-                     shape->run_bytes == shape->rows * b->item;
+                     shape->cols >= b->options.rows_step &&
+                     shape->strips == (shape->rows + b->options.rows_step - 1) / b->options.rows_step;
     }
-    if (b->shape[0].run_bytes < GM_STAGE_HEAD)
-        b->walk = -1; /* a block must end each line that it begins, or begins in the middle */
+    if (b->shape[0].run_bytes < GM_STAGE_HEAD || b->fused)
+        b->walk =
+            -1; /* a block must end each line that it begins, or begins in the middle; and a run in the next block */
     return GM_OK;
 }
 

@@ -41,11 +41,12 @@ typedef struct gm_blocks {
     int64_t row_step;           /* bytes from row to row of the image, or of the destination */
     int64_t pitch, stage_bytes; /* staged: from run to run; of one image */
     int naxes;
-    gm_block_axis axis[GM_MAX_NDIM]; /* outermost loop first */
-    int split[GM_SPLITS];            /* the axes that end in a short block, or -1 */
-    int walk;                        /* the axis along which destination runs go on from block to block, or -1 */
-    int panels;                      /* every column of a block is one run, and the rows fill a tile, the columns too */
-    int src_runs, dst_runs;          /* columns are contiguous in the source, rows in the destination */
+    gm_block_axis axis[GM_MAX_NDIM];      /* outermost loop first */
+    int split[GM_SPLITS];                 /* the axes that end in a short block, or -1 */
+    int walk;                             /* the axis along which destination runs go on from block to block, or -1 */
+    int panels;                           /* one matrix in a block, no smaller than a tile */
+    int fused;                            /* of panels: columns go on where others of the same block end */
+    int src_runs, dst_runs;               /* columns are contiguous in the source, rows in the destination */
     gm_block_shape shape[1 << GM_SPLITS]; /* bit s: split[s] is short */
     int64_t *memory;                      /* of all tables */
 } gm_blocks;

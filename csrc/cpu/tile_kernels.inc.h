@@ -205,6 +205,32 @@ GM_INLINE void tile(int item, int across, const char *src, const int64_t *row_sr
 }
 
 /* A tile of which only the first `rows` and `cols` exist. */
+#if GM_AVX512
+GM_INLINE void ragged_tile(int item, gm_strip_fn *whole, const gm_strip *strip)
+{
+    const int p = 16 / item;
+    __mmask64 in = _bzhi_u64(~(uint64_t)0, (unsigned)(strip->cols * item));
+    __mmask64 out = _bzhi_u64(~(uint64_t)0, (unsigned)(strip->rows * item));
+    vec v[LANES][16];
+    (void)whole;
+
+    GM_UNROLL for (int l = 0; l < LANES; l++)
+    {
+        GM_UNROLL for (int i = 0; i < p; i++) v[l][i] =
+            l * p + i < strip->rows ? _mm512_maskz_loadu_epi8(in, strip->src + strip->row_src[l * p + i])
+                                    : _mm512_setzero_si512();
+        turn_items(item, p, v[l]);
+    }
+    GM_UNROLL for (int i = 0; i < p; i++)
+    {
+        vec lane[LANES];
+        GM_UNROLL for (int l = 0; l < LANES; l++) lane[l] = v[l][i];
+        turn_lanes(lane);
+        GM_UNROLL for (int l = 0; l < LANES; l++) if (l * p + i < strip->cols)
+            _mm512_mask_storeu_epi8(strip->out + strip->col_out[l * p + i], out, lane[l]);
+    }
+}
+#else
 static __attribute__((noinline)) void ragged_tile(int item, gm_strip_fn *whole, const gm_strip *strip)
 {
     enum { MOST = GM_VECTOR };
@@ -223,6 +249,7 @@ static __attribute__((noinline)) void ragged_tile(int item, gm_strip_fn *whole, 
     for (int64_t j = 0; j < strip->cols; j++)
         memcpy(strip->out + strip->col_out[j], image + offset[j], (size_t)(strip->rows * item));
 }
+#endif
 
 /* The next lines, row by row: memory is read in runs, and the second cache has room for them. */
 GM_INLINE void fetch_ahead(gm_ahead *a, int64_t lines)
@@ -421,24 +448,44 @@ static void strip_items(const gm_strip *s, gm_flush *flush)
 
 /* ---- whole runs ----------------------------------------------------------------------------------------------- */
 
-static void stream(char *dst, const char *src, int64_t n)
+/* A line for the second cache, or only for this once. */
+GM_INLINE void fetch(const char *line, int keep)
 {
-    int64_t head = (int64_t)(-(uintptr_t)dst & 63);
+    if (keep)
+        __builtin_prefetch(line, 0, 2);
+    else
+        __builtin_prefetch(line, 0, 0);
+}
+
+/* Fetches, while it copies, as many lines from `next` on. */
+GM_INLINE void stream_fetching(char *dst, const char *src, int64_t n, const char *next, int keep)
+{
+    int64_t head = (int64_t)(-(uintptr_t)dst & 63), i = 0;
     if (head > n)
         head = n;
     memcpy(dst, src, (size_t)head);
     dst += head;
     src += head;
     n -= head;
-    int64_t i = 0;
     for (; i + 256 <= n; i += 256) {
-        GM_UNROLL for (int k = 0; k < 256; k += 64) __builtin_prefetch(src + i + 1024 + k, 0, 0);
+        GM_UNROLL for (int k = 0; k < 256; k += 64) fetch(next + i + k, keep);
         stream_lines(dst + i, src + i, 256);
     }
-    int64_t lines = (n - i) & -64;
-    stream_lines(dst + i, src + i, lines);
-    i += lines;
+    for (; i + 64 <= n; i += 64) {
+        fetch(next + i, keep);
+        stream_lines(dst + i, src + i, 64);
+    }
     memcpy(dst + i, src + i, (size_t)(n - i));
+}
+
+/* A long run is fetched ahead of itself, a short one while the run before it moves. */
+static void stream(char *dst, const char *src, int64_t n, const char *next)
+{
+    enum { AHEAD = 1 << 10, LONG = 8 << 10 };
+    if (next && n < LONG)
+        stream_fetching(dst, src, n, next, 1);
+    else
+        stream_fetching(dst, src, n, src + AHEAD, 0);
 }
 
 static void fence(void)
