@@ -27,6 +27,7 @@ typedef struct gm_box_axis {
 typedef struct gm_box {
     gm_box_axis axis[MOST_AXES]; /* by ascending dst step */
     int n, unit;
+    double bytes;                         /* all that moves */
     int dst_chain[MOST_AXES], ndst_chain; /* axes that follow one another without a gap */
     int src_chain[MOST_AXES], nsrc_chain;
     int ndst, nsrc;    /* how many of each chain the tile takes */
@@ -91,7 +92,7 @@ static int64_t take(gm_box *box, const int *chain, int n, int64_t first, int64_t
 
     *stepped = -1;
     *taken = 0;
-    for (int k = 0; k < n && run < wanted; k++) {
+    for (int k = 0; k < n && 4 * run < 3 * wanted; k++) {
         gm_box_axis *axis = &box->axis[chain[k]];
         *taken = k + 1;
         if (chain[k] == box->along) /* the destination's chain steps here */
@@ -129,7 +130,7 @@ static double use_of(const gm_box_axis *axis)
 /* One candidate: dst runs of about `dst_wanted` bytes, src runs of about `src_wanted`. Its worth, 0 if impossible. */
 static double try_box(gm_box *box, int64_t dst_wanted, int64_t src_wanted)
 {
-    enum { RUN_COST = 32, TILE_COST = 1536 };
+    enum { TILE_COST = 768, FEW_BLOCKS = 60 };
     int64_t bytes = box->unit, pitch;
     double worth;
 
@@ -148,9 +149,10 @@ static double try_box(gm_box *box, int64_t dst_wanted, int64_t src_wanted)
     if (pitch > MOST_IMAGE || bytes / dst_run > MOST_RUNS ||
         (box->ndst > 1 && dst_run / box->unit / (box->along < 0 ? 1 : box->axis[box->along].take) > MOST_PERIOD))
         return 0;
-    worth = (double)dst_run / (double)(dst_run + RUN_COST) * (double)src_run /
-            (double)(src_run + (box->src_aligned ? RUN_COST / 2 : RUN_COST)) * (double)bytes /
-            (double)(bytes + TILE_COST);
+    double dst_cost = box->dst_aligned ? 16 : 48, src_cost = !box->src_aligned && box->dst_aligned ? 48 : 24;
+    worth = (double)dst_run / (double)(dst_run + dst_cost) * (double)src_run / (double)(src_run + src_cost) *
+            (double)bytes / (double)(bytes + TILE_COST);
+    worth *= box->bytes / (box->bytes + FEW_BLOCKS * (double)bytes);
     if (box->along >= 0) {
         worth *= 0.5 + 0.5 * use_of(&box->axis[box->along]);
     }
@@ -165,8 +167,8 @@ static double try_box(gm_box *box, int64_t dst_wanted, int64_t src_wanted)
     }
     if (box->across >= 0)
         worth *= 0.5 + 0.5 * use_of(&box->axis[box->across]);
-    if (pitch > 40 * 1024)
-        worth *= 0.97;
+    if (pitch > 24 * 1024)
+        worth *= pitch > 40 * 1024 ? 0.9 : 0.97;
     if (box->ndst > 1) {
         int64_t period = dst_run / box->unit / (box->along < 0 ? 1 : box->axis[box->along].take);
         worth *= (double)bytes / (double)(bytes + 4 * period);
@@ -279,7 +281,7 @@ static int row_axes(const gm_box *box, int *row)
 }
 
 /* Rows lie in the image at places congruent to their addresses; returns the bytes of the whole image. */
-static int64_t lay_out(gm_box *box, gm_tile *tile, int64_t ahead, int vector)
+static int64_t lay_out(gm_box *box, gm_tile *tile, int64_t ahead, int vector, int64_t period)
 {
     int64_t low = 0, high = 0, extent;
     int shift = 0, row[MOST_AXES], nrows = row_axes(box, row);
@@ -314,16 +316,21 @@ static int64_t lay_out(gm_box *box, gm_tile *tile, int64_t ahead, int vector)
         int64_t residue = ((axis->src % VECTOR) + VECTOR) % VECTOR;
         int64_t slack = residue ? 2 * VECTOR - 2 : box->src_aligned ? 0 : VECTOR - 1;
         int64_t pitch = round_up(extent + slack - residue, VECTOR) + residue;
-        if (k == 0 && row[k] == box->dst_chain[0] && !box->axis[box->src_chain[0]].in_dst &&
-            pitch / box->unit % 2 == 0) {
+        int lanes_across = !box->axis[box->src_chain[0]].in_dst;
+        if (residue == 0 && pitch / VECTOR % 2 == 0 && (k > 0 || !lanes_across))
+            pitch += VECTOR;
+        if (k == 0 && row[k] == box->dst_chain[0] && (lanes_across ? pitch / box->unit % 2 == 0 : taken > vector)) {
             tile->skew_shift = shift;
             skewed = taken >> shift << 4;
-        } else if (residue == 0 && pitch / VECTOR % 2 == 0)
-            pitch += VECTOR;
+        }
         axis->image = pitch;
         extent += (taken - 1) * pitch + skewed;
     }
-    return tile->image_start + extent + 3 * VECTOR;
+    /* The last vector of a run is gathered whole, whatever is stored of it. */
+    int64_t beyond = (vector + period - 1) / period * box->axis[box->along].image;
+    if (beyond < 0)
+        tile->image_start += (int)round_up(-beyond, VECTOR);
+    return tile->image_start + extent + 4 * VECTOR + most(beyond, 0);
 }
 
 static void set_rows(gm_box *box, gm_tile *tile, int64_t ahead)
@@ -440,8 +447,9 @@ static void set_along(gm_box *box, gm_tile *tile, int64_t ahead)
     }
 }
 
-/* Who stores what: lanes side by side take neighbouring runs, which lie side by side in the image too. */
-static void set_threads(gm_box *box, gm_tile *tile, int threads, int runs, int period)
+/* Who stores what: lanes side by side take neighbouring runs, which lie side by side in the image too. Of runs that do
+ * not start at one place in a vector, a thread takes those that do. Whether some thread's runs are ragged still. */
+static int set_threads(gm_box *box, gm_tile *tile, int threads, int runs, int units, int period)
 {
     static const int shift_of[] = {[1] = 2, [2] = 2, [4] = 2, [8] = 1, [16] = 0};
     int vector = VECTOR / box->unit, first = box->src_chain[0], among;
@@ -450,19 +458,25 @@ static void set_threads(gm_box *box, gm_tile *tile, int threads, int runs, int p
     while (tile->lanes_shift && runs < 1 << tile->lanes_shift)
         tile->lanes_shift--;
     among = threads >> tile->lanes_shift;
-    int vectors = tile->run_vectors < among ? tile->run_vectors : among;
-    if (tile->run_vectors > among) {
+    int each = box->dst_uniform || tile->nruns_axes != 1 ? 1 : (int)most(1, vector >> tile->lanes_shift);
+    int whole_vectors = units / vector, share = among / each;
+    int vectors = (int)most(1, whole_vectors < share ? whole_vectors : share);
+    tile->steady = tile->steady_step = 0;
+    if (tile->run_vectors > vectors) {
         /* A thread's next vector is whole periods further where that many threads are there. */
         int whole = period / (int)gcd(period, vector);
-        if (whole <= among)
-            vectors = among / whole * whole;
-        tile->steady = vectors * vector % period == 0;
-        tile->steady_step = vectors * vector / period * tile->along_image;
-        if (period == 1 && tile->skew_shift < 31)
+        if (whole <= share && whole_vectors > share)
+            vectors = share / whole * whole;
+        tile->steady = vectors * vector % period == 0 &&
+                       (tile->skew_shift == 31 || period > 1 || vectors * vector % (1 << tile->skew_shift) == 0);
+        tile->steady_step = tile->steady ? vectors * vector / period * tile->along_image : 0;
+        if (tile->steady && period == 1 && tile->skew_shift < 31)
             tile->steady_step += vectors * vector >> tile->skew_shift << 4;
     }
+    tile->teams = among / vectors / each * each;
     tile->vector_threads = divisor(vectors);
-    tile->teams = among / vectors;
+    return !box->dst_uniform && tile->nruns_axes > 0 &&
+           (tile->nruns_axes > 1 || ((int64_t)tile->teams << tile->lanes_shift) * tile->runs[0].dst % VECTOR != 0);
 }
 
 static void read_plan(gm_box *box, gm_tile *tile, const gm_plan *plan, int unit, const char *dst, const char *src)
@@ -471,6 +485,7 @@ static void read_plan(gm_box *box, gm_tile *tile, const gm_plan *plan, int unit,
 
     box->n = 0;
     box->unit = unit;
+    box->bytes = (double)plan->items * (double)plan->item;
     if (plan->item > unit)
         box->axis[box->n++] = (gm_box_axis){.len = plan->item / unit, .src = unit, .dst = unit};
     for (int i = plan->naxes - 1; i >= 0; i--) {
@@ -511,7 +526,7 @@ int gm_tile_make(gm_tile_launch *launch, const gm_plan *plan, int unit, const ch
     for (int k = 0; k < box.ndst; k++)
         units *= box.axis[box.dst_chain[k]].take;
     period = units / box.axis[box.along].take;
-    int64_t image = lay_out(&box, tile, ahead, vector);
+    int64_t image = lay_out(&box, tile, ahead, vector, period);
 
     set_rows(&box, tile, ahead);
     set_runs(&box, tile);
@@ -524,7 +539,6 @@ int gm_tile_make(gm_tile_launch *launch, const gm_plan *plan, int unit, const ch
             runs *= box.axis[i].take;
     tile->run_vectors = (int)((units + (box.dst_aligned ? 0 : vector - 1) + vector - 1) / vector);
     launch->chain = period > 1;
-    launch->ragged = !box.dst_uniform;
     tile->table = (int)(runs * RUN_ENTRY);
     int64_t table = launch->chain ? (period + vector) * 33 / 32 + 2 : 0;
     tile->row_list = (int)round_up(tile->table + table * 4, RUN_ENTRY);
@@ -533,7 +547,7 @@ int gm_tile_make(gm_tile_launch *launch, const gm_plan *plan, int unit, const ch
     tile->image_start += (int)start;
     launch->shared = (unsigned)(start + image);
     launch->blocks = (unsigned)blocks;
-    launch->threads = units * runs * unit > 4096 ? 256 : 128;
-    set_threads(&box, tile, (int)launch->threads, (int)runs, (int)period);
+    launch->threads = units * runs * unit > 18 * 1024 ? 256 : 128;
+    launch->ragged = set_threads(&box, tile, (int)launch->threads, (int)runs, (int)units, (int)period);
     return launch->shared <= (unsigned)most_shared;
 }

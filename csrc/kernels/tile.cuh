@@ -272,28 +272,40 @@ typedef struct gm_tile_bounds {
     int begin, end, stop;
 } gm_tile_bounds;
 
-/* The vector of units [unit, unit + V): whole, or at the end of a run unit by unit. */
-template <typename T, bool TABLE>
-__device__ __forceinline__ void gm_tile_store_vector(char *row, const unsigned char *from, const int *place, int steady, int unit, const gm_tile_bounds &bounds,
-                                                     const unsigned char *shared, const gm_tile &p, int local)
+/* Those of a vector's units that are in [begin, end), in words where there is a whole one. */
+template <typename T> __device__ __forceinline__ void gm_tile_store_part(char *place, uint4 vector, int begin, int end)
 {
-    constexpr int V = 16 / (int)sizeof(T);
+    constexpr int S = sizeof(T), WORD = S < 4 ? 4 : S;
+    const unsigned int word[4] = {vector.x, vector.y, vector.z, vector.w};
 
-    if (unit >= bounds.begin && unit + V <= bounds.end) {
-        *(uint4 *)(row + unit * (int)sizeof(T)) = gm_tile_gather<T>(from + steady, place);
-        return;
-    }
-#pragma unroll 1
-    for (int k = max(0, bounds.begin - unit); k < V && unit + k < bounds.end; k++) {
-        int there;
-        gm_tile_order<TABLE, 1>(&there, shared, p, local + k);
-        *(T *)(row + (unit + k) * (int)sizeof(T)) = *(const T *)(from + there);
+#pragma unroll
+    for (int w = 0; w < 4; w++) {
+        if (begin * S <= w * 4 && w * 4 + 4 <= end * S)
+            *(unsigned int *)(place + 4 * w) = word[w];
+        else if (WORD > S)
+#pragma unroll
+            for (int i = 0; i < WORD / S; i++)
+                if (int unit = w * (WORD / S) + i; begin <= unit && unit < end)
+                    *(T *)(place + unit * S) = (T)(word[w] >> (8 * S * i));
     }
 }
 
+/* The vector of units [unit, unit + V): whole, but at the ends of a run. */
+template <typename T>
+__device__ __forceinline__ void gm_tile_store_vector(char *row, const unsigned char *from, const int *place, int unit, const gm_tile_bounds &bounds)
+{
+    constexpr int S = sizeof(T), V = 16 / S;
+    uint4 vector = gm_tile_gather<T>(from, place);
+
+    if (unit >= bounds.begin && unit + V <= bounds.end)
+        *(uint4 *)(row + unit * S) = vector;
+    else if constexpr (S < 16)
+        gm_tile_store_part<T>(row + unit * S, vector, bounds.begin - unit, bounds.end - unit);
+}
+
 /* Every vector of the tile's part of the destination. A thread's vectors lie at one place of many runs, or whole periods
- * apart in one run, so that where their units lie in the image is found once; but for RAGGED runs, which start at
- * different places in a vector, it is found for each run. */
+ * apart in one run, so that where their units lie in the image is found once. Where runs start at different places in a
+ * vector, a thread's all start at the same one; only RAGGED runs cannot be dealt out so, and it is found for each. */
 template <typename T, bool TABLE, bool RAGGED>
 __device__ __forceinline__ void gm_tile_store(const unsigned char *shared, char *out, const char *in, const gm_tile &p, const gm_tile_place &at)
 {
@@ -324,19 +336,21 @@ __device__ __forceinline__ void gm_tile_store(const unsigned char *shared, char 
                  vector += step, unit += step * V, steady += p.steady_step) {
                 if (vector == first || !p.steady)
                     gm_tile_order<TABLE, V>(place, shared, p, unit + ahead);
-                gm_tile_store_vector<T, TABLE>(row, image + found.image, place, p.steady ? steady : 0, unit, bounds, shared, p, unit + ahead);
+                gm_tile_store_vector<T>(row, image + found.image + steady, place, unit, bounds);
             }
         }
         return;
     }
-    int unit = first * V - (int)((unsigned long long)dst & 15) / S, steady = 0;
+    if (team >= runs)
+        return;
+    int unit = first * V - (int)((unsigned long long)(dst + table_of_runs[team].dst) & 15) / S, steady = 0;
     for (int vector = first; vector < p.run_vectors && vector * V < bounds.stop && unit < bounds.end;
          vector += step, unit += step * V, steady += p.steady_step) {
         if (vector == first || !p.steady)
             gm_tile_order<TABLE, V>(place, shared, p, unit + ahead);
         for (unsigned int run = team; run < runs; run += p.teams << p.lanes_shift) {
             gm_tile_run found = table_of_runs[run];
-            gm_tile_store_vector<T, TABLE>(dst + found.dst, image + found.image, place, p.steady ? steady : 0, unit, bounds, shared, p, unit + ahead);
+            gm_tile_store_vector<T>(dst + found.dst, image + found.image + steady, place, unit, bounds);
         }
     }
 }
