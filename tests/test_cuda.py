@@ -31,11 +31,11 @@ def cuda_of_a_process(library_path: str) -> dict[str, object]:
 @pytest.mark.parametrize(
     "version, init, said",
     [
-        (13000, 100, "no CUDA device: the driver finds none"),
+        (13000, 100, "the driver finds none"),
         (13000, 34, "the toolkit's stub, not the driver"),
         (13000, 999, "cuInit of the CUDA driver failed with error 999"),
-        (12040, 0, "serves CUDA 12.4 and this build needs 13.0: update to driver 580 or newer"),
-        (13000, 0, "the CUDA driver has no cuCtxGetCurrent of CUDA 4.0"),
+        (12040, 0, "it serves CUDA 12.4 and this build needs 13.0: update to driver 580 or newer"),
+        (13000, 0, "it has no cuCtxGetCurrent of CUDA 4.0"),
     ],
 )
 def test_an_unfit_driver_is_named_with_the_remedy(version, init, said, tmp_path):
@@ -53,7 +53,7 @@ def test_an_unfit_driver_is_named_with_the_remedy(version, init, said, tmp_path)
 @needs_build
 def test_a_library_that_is_no_driver_is_told_from_one(tmp_path):
     (tmp_path / "libcuda.so.1").write_bytes(b"not a library")
-    assert "no CUDA driver" in cuda_of_a_process(str(tmp_path))["reason"]
+    assert "install NVIDIA's driver 580 or newer" in cuda_of_a_process(str(tmp_path))["reason"]
 
 
 @pytest.mark.skipif(BUILT, reason="this gpumem was built with CUDA")
@@ -125,5 +125,5 @@ def test_strided_and_broadcast_views_give_numpys_bytes(torch, itemsize):
 
 @pytest.mark.gpu
 def test_a_device_that_is_not_there_is_named(torch):
-    with pytest.raises(RuntimeError, match=r"CUDA device 77: there are \d+, counted from 0"):
+    with pytest.raises(RuntimeError, match=r"no such CUDA device: 77; there are \d+, counted from 0"):
         _core._cuda_move(77, 0, 4, (4,), (4,), (4,), 0, 0)

@@ -196,7 +196,9 @@ def test_torch():
 
 
 def test_jax():
-    jnp = pytest.importorskip("jax.numpy")
+    jax = pytest.importorskip("jax")
+    jnp = jax.numpy
+    jax.config.update("jax_default_device", jax.devices("cpu")[0])
     for dtype in (jnp.float32, jnp.bfloat16, jnp.bool_, jnp.int32):
         x = jnp.arange(12).reshape(3, 4).astype(dtype)
         result = _core.transpose(x)

@@ -27,7 +27,7 @@ static void *find_library(void)
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library)
         return library;
-    SAY("no CUDA driver: %s; install NVIDIA's driver " NEEDED_DRIVER " or newer", dlerror());
+    SAY("%s; install NVIDIA's driver " NEEDED_DRIVER " or newer", dlerror());
     return refuse(GM_NO_DRIVER);
 }
 
@@ -43,7 +43,7 @@ static void *start(void *library)
         return refuse(GM_NO_DRIVER);
     }
     if (opened.driver.version < NEEDED_VERSION) {
-        SAY("the CUDA driver serves CUDA %d.%d and this build needs %d.%d: update to driver " NEEDED_DRIVER " or newer",
+        SAY("it serves CUDA %d.%d and this build needs %d.%d: update to driver " NEEDED_DRIVER " or newer",
             opened.driver.version / 1000, opened.driver.version % 1000 / 10, NEEDED_VERSION / 1000,
             NEEDED_VERSION % 1000 / 10);
         return refuse(GM_OLD_DRIVER);
@@ -53,7 +53,7 @@ static void *start(void *library)
     case CUDA_SUCCESS:
         return library;
     case CUDA_ERROR_NO_DEVICE:
-        SAY("no CUDA device: the driver finds none (CUDA_VISIBLE_DEVICES may hide it)");
+        SAY("the driver finds none (CUDA_VISIBLE_DEVICES may hide it)");
         break;
     case CUDA_ERROR_STUB_LIBRARY:
         SAY("libcuda.so.1 is the toolkit's stub, not the driver: take its folder out of LD_LIBRARY_PATH");
@@ -86,7 +86,7 @@ static void open_once(void)
             get(functions[i].name, functions[i].slot, functions[i].version, CU_GET_PROC_ADDRESS_LEGACY_STREAM,
                 &found) != CUDA_SUCCESS ||
             found != CU_GET_PROC_ADDRESS_SUCCESS) {
-            SAY("the CUDA driver has no %s of CUDA %d.%d", functions[i].name, functions[i].version / 1000,
+            SAY("it has no %s of CUDA %d.%d", functions[i].name, functions[i].version / 1000,
                 functions[i].version % 1000 / 10);
             refuse(GM_OLD_DRIVER);
             return;

@@ -80,7 +80,7 @@ static gm_gpu_kernels *open_device(int ordinal, gm_failure *failure)
     if (!driver || GM_CU(driver, failure, cuDeviceGetCount, &count) != GM_OK)
         return NULL;
     if (ordinal < 0 || ordinal >= count || ordinal >= MAX_DEVICES) {
-        snprintf(failure->text, sizeof failure->text, "CUDA device %d: there are %d, counted from 0", ordinal, count);
+        snprintf(failure->text, sizeof failure->text, "%d; there are %d, counted from 0", ordinal, count);
         failure->status = GM_NO_DEVICE;
         return NULL;
     }
