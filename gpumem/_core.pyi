@@ -1,5 +1,6 @@
 """The C extension. Its functions' documentation is in their docstrings."""
 
+import sys
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar, final, overload
 
@@ -34,7 +35,8 @@ class Array:
         copy: bool | None = None,
     ) -> Any: ...
     def __dlpack_device__(self, /) -> tuple[int, int]: ...
-    def __buffer__(self, flags: int, /) -> memoryview: ...
+    if sys.version_info >= (3, 12):
+        def __buffer__(self, flags: int, /) -> memoryview: ...
 
 def transpose(
     x: _Array,

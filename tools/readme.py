@@ -38,7 +38,10 @@ def figures() -> str:
     """A row for each group of each recorded benchmark: what was reached, next to the peers."""
     results = [Result.read(path) for path in sorted(RECORDED.glob("*.json"))]
     if not results:
-        return "None recorded yet: `gpumem bench transpose -o notebooks/data/cpu/transpose.json`, then `make readme`."
+        return (
+            "None recorded yet: `mkdir -p notebooks/data/cpu`, "
+            "`gpumem bench transpose -o notebooks/data/cpu/transpose.json`, then `make readme`."
+        )
     peers = list(dict.fromkeys(peer for result in results for peer in result.peers))
     rows = []
     for result in results:

@@ -40,7 +40,7 @@ int gm_transfer_apart(gm_state *state, const gm_transfer *transfer, const gm_arr
     PyThreadState *saved = gm_release_for(plan.items * plan.item);
     gm_status status = transfer->stage(&state->cpu, &plan, dst->data, src->data);
     gm_take_back(saved);
-    return status == GM_OK ? 0 : gm_raise(status, "the scratch of a transposition");
+    return status == GM_OK ? 0 : gm_raise(status, "a stage's scratch");
 }
 
 int gm_dense_like(const gm_array *like, gm_array *dense)

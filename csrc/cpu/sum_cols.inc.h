@@ -153,8 +153,8 @@ static void sum_cols_bfloat16(gm_acc *out, const char *src, int64_t step, int64_
     int64_t c = 0;
     for (; c + 8 <= cols; c += 8) {
         memcpy(&x, out + c, sizeof x);
-        EACH(i)
-        check.v[i] += x.v[i] * 0;
+        SUM_EACH (i)
+            check.v[i] += x.v[i] * 0;
     }
     if (!sum_finite(check)) /* see sum_block_bfloat16 */
         for (int64_t r = 0; r < rows; r++)
@@ -177,8 +177,7 @@ static void sum_cols_bfloat16(gm_acc *out, const char *src, int64_t step, int64_
             for (int i = 0; i < lines; i++) {                                                                          \
                 const char *p = src + r * step + 64 * i;                                                               \
                 sum_i8 x = SUM_ONLY_##dtype(bytes >= 64 ? sum_load64(p) : sum_part64(p, bytes, zero));                 \
-                EACH(v)                                                                                                \
-                {                                                                                                      \
+                SUM_EACH (v) {                                                                                         \
                     sum[2 * i].v[v] += x.v[v] & mask;                                                                  \
                     sum[2 * i + 1].v[v] += x.v[v] >> shift & mask;                                                     \
                 }                                                                                                      \

@@ -1,5 +1,72 @@
 /* Row kernels (sum_kernels.h), for each ISA variant: eight rows of eight lanes become eight sums at once. */
 
+/* From eight lanes to one sum, or to the two of a complex number: lane i and lane i + 4, then + 2, then + 1. */
+
+#define REDUCE(V8, member)                                                                                             \
+    SUM_INLINE void sum_reduce_##V8(gm_acc *out, V8 x, int parts)                                                      \
+    {                                                                                                                  \
+        gm_acc a[8];                                                                                                   \
+        memcpy(a, &x, sizeof x);                                                                                       \
+        for (int p = 0; p < 2; p++)                                                                                    \
+            a[p].member = (a[p].member + a[p + 4].member) + (a[p + 2].member + a[p + 6].member);                       \
+        out[0] = a[0];                                                                                                 \
+        if (parts == 2)                                                                                                \
+            out[1] = a[1];                                                                                             \
+        else                                                                                                           \
+            out[0].member += a[1].member;                                                                              \
+    }
+REDUCE(sum_f8, f)
+REDUCE(sum_i8, i)
+#undef REDUCE
+
+/* Eight rows of eight lanes at once. */
+#if GM_AVX512
+#    define LEVELS(V8, V)                                                                                              \
+        SUM_INLINE V sum_fold4_##V8(V a, V b) /* two rows of eight lanes: four lanes each */                           \
+        {                                                                                                              \
+            return (V)_mm512_shuffle_f64x2((__m512d)a, (__m512d)b, 0x44) +                                             \
+                   (V)_mm512_shuffle_f64x2((__m512d)a, (__m512d)b, 0xee);                                              \
+        }                                                                                                              \
+        SUM_INLINE V sum_fold2_##V8(V a, V b) /* four rows of four lanes: two lanes each */                            \
+        {                                                                                                              \
+            return (V)_mm512_shuffle_f64x2((__m512d)a, (__m512d)b, 0x88) +                                             \
+                   (V)_mm512_shuffle_f64x2((__m512d)a, (__m512d)b, 0xdd);                                              \
+        }                                                                                                              \
+        SUM_INLINE V sum_fold1_##V8(V a, V b) /* eight rows of two lanes: one each */                                  \
+        {                                                                                                              \
+            __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14),                                               \
+                    odd = _mm512_or_si512(even, _mm512_set1_epi64(1));                                                 \
+            return (V)_mm512_permutex2var_pd((__m512d)a, even, (__m512d)b) +                                           \
+                   (V)_mm512_permutex2var_pd((__m512d)a, odd, (__m512d)b);                                             \
+        }                                                                                                              \
+        SUM_INLINE void sum_finish_##V8(gm_acc *out, V a, V b, int parts) /* eight rows of two lanes, written */       \
+        {                                                                                                              \
+            if (parts == 2) {                                                                                          \
+                memcpy(out, &a, sizeof a);                                                                             \
+                memcpy(out + 8, &b, sizeof b);                                                                         \
+            } else {                                                                                                   \
+                a = sum_fold1_##V8(a, b);                                                                              \
+                memcpy(out, &a, sizeof a);                                                                             \
+            }                                                                                                          \
+        }                                                                                                              \
+        SUM_INLINE void sum_reduce8_##V8(gm_acc *out, const V8 *x, int parts)                                          \
+        {                                                                                                              \
+            V a = sum_fold2_##V8(sum_fold4_##V8(x[0].v[0], x[1].v[0]), sum_fold4_##V8(x[2].v[0], x[3].v[0]));          \
+            V b = sum_fold2_##V8(sum_fold4_##V8(x[4].v[0], x[5].v[0]), sum_fold4_##V8(x[6].v[0], x[7].v[0]));          \
+            sum_finish_##V8(out, a, b, parts);                                                                         \
+        }
+#else
+#    define LEVELS(V8, V)                                                                                              \
+        SUM_INLINE void sum_reduce8_##V8(gm_acc *out, const V8 *x, int parts)                                          \
+        {                                                                                                              \
+            for (int r = 0; r < 8; r++)                                                                                \
+                sum_reduce_##V8(out + r * parts, x[r], parts);                                                         \
+        }
+#endif
+LEVELS(sum_f8, sum_f64)
+LEVELS(sum_i8, sum_u64)
+#undef LEVELS
+
 /* Rows of one to four items: several of them in one vector. */
 #if GM_AVX512
 SUM_INLINE sum_i8 sum_load_bool(const char *src)

@@ -15,6 +15,8 @@ enum {
     LINE = 64,
     SLICE = 8 << 10,          /* source bytes between two looks at the prefetches: fits into the first-level cache */
     BURST = 16,               /* lines streamed between two groups of prefetches */
+    LONG_AXIS = 40,           /* items: measured on Zen 4 against the tiles */
+    SHORT_RUN = 384,          /* bytes: with shorter runs than this blocks are not worth it */
     LEAD = 8 << 10,           /* bytes: what arrives while a block of half that size is filled and drained */
     SHARE = 512 << 10,        /* bytes of work that are worth a trip to the shared counter */
     MAX_PREFETCH_ROWS = 1024, /* a block of more rows is left to the hardware */
@@ -29,10 +31,10 @@ typedef struct thin_job {
     int64_t pitch;                      /* bytes between the rows of an image; 0 when there is no image */
     int64_t image_bytes, scratch_bytes; /* of a thread: two images and what waits between them */
     char *scratch;
-    int64_t *dst_at, *src_at; /* where the rows of a block start in the destination and the source */
-    int64_t prefetch_rows, prefetch_lines;
-    int64_t lead;  /* blocks from the one being filled to the one being asked for */
-    int64_t slice; /* positions to fill before draining a little */
+    int64_t *dst_at, *src_at;                   /* where the rows of a block start in the destination and the source */
+    int64_t prefetch_rows, prefetch_lines, ask; /* ask: lines of the source for each of the destination */
+    int64_t lead;                               /* blocks from the one being filled to the one being asked for */
+    int64_t slice;                              /* positions to fill before draining a little */
     int64_t grain;
     _Atomic int64_t next;
 } thin_job;
@@ -144,7 +146,7 @@ static void drain_lines(const thin_job *job, drain *d, int64_t lines, lookout *a
             open_row(job, d);
         int64_t n = d->lines - d->sent < BURST ? d->lines - d->sent : BURST;
         job->kernels->stream(d->to + d->sent * LINE, d->from + d->sent * LINE, n);
-        look_out(job, ahead, n + 1);
+        look_out(job, ahead, n * job->ask + 1);
         d->sent += n;
         lines -= n;
         if (d->sent == d->lines)
@@ -189,15 +191,16 @@ static void body(void *ctx, int part)
                 if (d.row < d.rows)
                     drain_lines(job, &d, i < at.n ? share : INT64_MAX, &ahead);
                 else
-                    look_out(job, &ahead, share);
+                    look_out(job, &ahead, share * job->ask);
             }
+            int goes_on = block + 1 < end && next.dst == at.dst + at.n * cut->dst_run;
             if (image)
                 d = (drain){.dst = job->dst + at.dst,
                             .image = image,
                             .rows = cut->dst_rows,
                             .bytes = at.n * cut->dst_run,
                             .waiting = waiting,
-                            .next_image = at.last || block + 1 == end ? NULL : images[~block & 1]};
+                            .next_image = goes_on ? images[~block & 1] : NULL};
             at = next;
         }
         drain_lines(job, &d, INT64_MAX, &(lookout){.src = NULL});
@@ -274,9 +277,11 @@ gm_status gm_move_thin(const gm_cpu *cpu, const gm_plan *plan, char *dst, const 
     job.scratch = memory + program_bytes + rows_bytes;
     list_rows(job.dst_at, cut->inner, cut->ninner, dst_row, 1);
     list_rows(job.src_at, cut->inner, cut->ninner, src_row, 0);
-    if (src_rows <= MAX_PREFETCH_ROWS && cut->split.src > 0) {
+    if (src_rows <= MAX_PREFETCH_ROWS && cut->split.src != 0) {
         job.prefetch_rows = src_rows;
-        job.prefetch_lines = cut->step * cut->split.src / LINE + 1;
+        job.prefetch_lines = cut->step * llabs(cut->split.src) / LINE + 1;
+        for (int64_t row = 0; row < src_rows && cut->split.src < 0; row++)
+            job.src_at[row] += (cut->step - 1) * cut->split.src;
     }
 
     gm_fill_choose(&job.fill, job.kernels, program);
@@ -286,6 +291,9 @@ gm_status gm_move_thin(const gm_cpu *cpu, const gm_plan *plan, char *dst, const 
         job.slice = unit;
 
     int64_t blocks = cut->outers * cut->blocks, block_bytes = cut->step * cut->cell;
+    job.ask = job.prefetch_rows * (job.prefetch_lines - 1) * LINE / block_bytes;
+    if (job.ask < 1)
+        job.ask = 1;
     job.lead = block_bytes < LEAD ? LEAD / block_bytes : 1;
     job.grain = blocks / (parts * 8);
     if (job.grain * block_bytes < SHARE)
@@ -299,11 +307,20 @@ gm_status gm_move_thin(const gm_cpu *cpu, const gm_plan *plan, char *dst, const 
     return GM_OK;
 }
 
+/* Where both contiguous axes are long, square tiles have long runs on either side without a third way to cut. */
+static int is_square(const gm_plan *plan)
+{
+    if (plan->src_axis < 0 || plan->dst_axis < 0)
+        return 0;
+    int64_t a = plan->axis[plan->src_axis].len, b = plan->axis[plan->dst_axis].len, shorter = a < b ? a : b;
+    return shorter > LONG_AXIS && shorter * plan->item >= LINE;
+}
+
 int gm_thin_suits(const gm_plan *plan)
 {
     gm_thin_plan cut;
     int64_t total = plan->items * plan->item;
-    if (plan->item >= LINE || total < 32 << 10 || plan->dst_axis < 0)
+    if (plan->item >= LINE || total < 32 << 10 || plan->dst_axis < 0 || is_square(plan))
         return 0;
-    return gm_thin_cut(&cut, plan) && cut.shortest >= 512;
+    return gm_thin_cut(&cut, plan) && cut.shortest >= SHORT_RUN;
 }

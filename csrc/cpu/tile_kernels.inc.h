@@ -172,15 +172,21 @@ GM_INLINE vec load_across(int item, const char *p)
         __m512i first = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
         return _mm512_permutex2var_epi64(a, _mm512_add_epi64(first, _mm512_set1_epi64(shift / 8)), b);
     }
-    __m512i first = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    return _mm512_permutex2var_epi32(a, _mm512_add_epi32(first, _mm512_set1_epi32((int)(shift / 4))), b);
+    if (item == 4) {
+        __m512i first = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+        return _mm512_permutex2var_epi32(a, _mm512_add_epi32(first, _mm512_set1_epi32((int)(shift / 4))), b);
+    }
+    __m512i first = _mm512_set_epi64(0x3f3e3d3c3b3a3938, 0x3736353433323130, 0x2f2e2d2c2b2a2928, 0x2726252423222120,
+                                     0x1f1e1d1c1b1a1918, 0x1716151413121110, 0x0f0e0d0c0b0a0908, 0x0706050403020100);
+    return _mm512_permutex2var_epi8(a, _mm512_add_epi8(first, _mm512_set1_epi8((char)shift)), b);
 #else
     (void)item;
     return load(p);
 #endif
 }
 
-/* `across` where the rows are not aligned to lines, but to 4 bytes, and 64 bytes on either side may be read. */
+/* `across` where the rows are not aligned to lines (but to their items, if those have 4 or 8 bytes) and 64 bytes on
+ * either side may be read. */
 GM_INLINE void tile(int item, int across, const char *src, const int64_t *row_src, char *out, const int64_t *col_out)
 {
     const int p = 16 / item;
@@ -351,7 +357,7 @@ GM_INLINE void panel_of(int item, const gm_panel *p)
             rows |= (uintptr_t)(p->src + p->row_src[i + r]);
     for (int64_t k = 0; k < p->cols; k++)
         runs |= (uintptr_t)(p->dst + p->col_dst[k]);
-    int across = GM_AVX512 && item >= 4 && item <= 8 && (rows & 63) && !(rows & (uintptr_t)(item - 1));
+    int across = GM_AVX512 && item <= 8 && (rows & 63) && (item < 4 || !(rows & (uintptr_t)(item - 1)));
     int later = (runs & 63) != 0;
 
     char *image = p->image, *other = image + (later ? n * p->pitch : 0);
@@ -368,7 +374,7 @@ GM_INLINE void panel_of(int item, const gm_panel *p)
             char *out = image + (i + n <= p->rows ? i : p->rows - n) * item;
             fetch_ahead(&ahead, n * GM_VECTOR / 64 + 1);
             if (inside)
-                tile(item, item >= 4 && item <= 8, src, p->row_src + i, out, col_out);
+                tile(item, item <= 8, src, p->row_src + i, out, col_out);
             else
                 tile(item, 0, src, p->row_src + i, out, col_out);
         }
