@@ -8,10 +8,9 @@
  * modulo 16, so that no byte is shifted. Where a run of the destination starts inside a vector, the tile's part of it
  * starts at that vector: the items before come from a few more rows (`ahead`), and no vector is stored in two parts.
  *
- * Tried on an H200 and slower, as fractions of a copy's speed: streaming stores (0.935 for 0.95, aligned 4-byte items),
- * loads through the first-level cache (+0.01 where rows are whole lines of it, -0.08 where they are not), loads into
- * registers (+0.02 where four a thread suffice, -0.1 elsewhere: their latency comes once a batch), 8-byte items walked
- * across before along (-0.01), a table of rows for every plan (-0.03: the barrier; kept for three axes and more).
+ * Tried on an H200 and lost, in parts of a copy's speed: streaming stores (0.933 for 0.948: aligned 4-byte items,
+ * 16384^2), loads through the first-level cache (0.955 there, but 0.73 for 0.85 at 16383 x 16385), loads into registers,
+ * four a thread at a time (0.967 there, but 0.79 for 0.85 and less wherever a thread has more than four).
  */
 #include "tile.cuh"
 
@@ -36,7 +35,7 @@ __device__ void move_tile(char *__restrict__ out, const char *__restrict__ in, c
 #endif
 
 #define GM_KERNEL(name, size, type, table, ragged)                                                            \
-    extern "C" __global__ void __launch_bounds__(256, GM_TILE_BLOCKS(size))                                       \
+    extern "C" __global__ void __launch_bounds__(256, GM_TILE_BLOCKS(size))                                   \
         name##_##size(char *__restrict__ out, const char *__restrict__ in, const __grid_constant__ gm_tile tile) \
     {                                                                                                         \
         move_tile<type, table, ragged>(out, in, tile);                                                        \
