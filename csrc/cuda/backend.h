@@ -3,6 +3,7 @@
  * and from many threads at once; the thread's current context is as it was afterwards; nothing here waits for the
  * device but where it is said. */
 #pragma once
+#include "../base/array.h"
 #include "../base/failure.h"
 #include "../base/plan.h"
 #include "../base/stages.h"
@@ -28,6 +29,9 @@ gm_status gm_cuda_figures_of(int device, gm_cuda_figures *figures, gm_failure *f
 /* dst[plan] = src[plan] on `stream` of `device`; memory that does not overlap. */
 gm_status gm_cuda_move(int device, void *stream, const gm_plan *plan, char *dst, const char *src, gm_stage_id stage,
                        gm_failure *failure);
+
+/* Swaps axes a and b of equal length inside one array, on `stream` of `device`. The view must not overlap itself. */
+gm_status gm_cuda_swap_axes(int device, void *stream, const gm_array *array, int a, int b, gm_failure *failure);
 
 /* Memory of the device, ordered on the stream. */
 gm_status gm_cuda_alloc(int device, void *stream, int64_t bytes, void **memory, gm_failure *failure);

@@ -7,6 +7,10 @@
  * The image of a tile in shared memory keeps the source's misalignment: a row's place is congruent to its address
  * modulo 16, so that no byte is shifted. Where a run of the destination starts inside a vector, the tile's part of it
  * starts at that vector: the items before come from a few more rows (`ahead`), and no vector is stored in two parts.
+ *
+ * Tried on an H200 and lost, in parts of a copy's speed: streaming stores (0.933 for 0.948: aligned 4-byte items,
+ * 16384^2), loads through the first-level cache (0.955 there, but 0.73 for 0.85 at 16383 x 16385), loads into registers,
+ * four a thread at a time (0.967 there, but 0.79 for 0.85 and less wherever a thread has more than four).
  */
 #include "tile.cuh"
 
@@ -23,8 +27,15 @@ __device__ void move_tile(char *__restrict__ out, const char *__restrict__ in, c
     gm_tile_store<T, TABLE, RAGGED>(shared, out, in, p, at);
 }
 
+/* Blocks that a multiprocessor should have room for: what limits the registers of a thread. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define GM_TILE_BLOCKS(size) 4
+#else
+#define GM_TILE_BLOCKS(size) (size < 2 ? 5 : 6)
+#endif
+
 #define GM_KERNEL(name, size, type, table, ragged)                                                            \
-    extern "C" __global__ void __launch_bounds__(256, size < 2 ? 5 : 6)                                       \
+    extern "C" __global__ void __launch_bounds__(256, GM_TILE_BLOCKS(size))                                   \
         name##_##size(char *__restrict__ out, const char *__restrict__ in, const __grid_constant__ gm_tile tile) \
     {                                                                                                         \
         move_tile<type, table, ragged>(out, in, tile);                                                        \
