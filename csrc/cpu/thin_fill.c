@@ -237,6 +237,8 @@ void gm_fill_choose(gm_fill *fill, const gm_thin_kernels *kernels, gm_shuffle *p
         fill->kind = GM_FILL_TURN;
     if (fill->kind != GM_FILL_SHUFFLE)
         fill->chunk = -1;
+    if (fill->kind != GM_FILL_TURN)
+        fill->a = fill->b = 0; /* loops read them whatever the kind */
     list_loops(fill);
 }
 
