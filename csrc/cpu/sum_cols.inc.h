@@ -4,10 +4,11 @@
 
 enum { SUM_STEP = 8 };
 
-/* The processor does not see where a strip goes on. So later rows are asked for, into L2, SUM_AHEAD bytes of the strip
+/* The processor does not see where a strip goes on, not even one that is as wide as its row, since the lines of eight
+ * rows are read in turn. So later rows are asked for, into L2, SUM_AHEAD bytes of the strip
  * before they are due. `ask` holds the address of the present columns in them, or 0. It is no pointer: what it names
  * may lie past the last row, where nothing is read. */
-enum { SUM_AHEAD = 32 << 10, SUM_PLAIN = 256 };
+enum { SUM_AHEAD = 32 << 10 };
 
 SUM_INLINE void sum_ask(uintptr_t ask, int64_t step, int R, int bytes)
 {
@@ -21,8 +22,6 @@ SUM_INLINE void sum_ask(uintptr_t ask, int64_t step, int R, int bytes)
 SUM_INLINE uintptr_t sum_ask_for(const char *src, int64_t step, int64_t rows, int64_t r, int64_t bytes,
                                  const char *next)
 {
-    if (step <= SUM_PLAIN) /* eight rows are half a page: that, it sees */
-        return 0;
     int64_t ahead = (SUM_AHEAD / bytes + SUM_STEP) / SUM_STEP * SUM_STEP;
     if (ahead > rows)
         ahead = rows;

@@ -12,7 +12,7 @@ enum {
     SLABS = 64,       /* that a lone group is cut into, where it has as many pieces */
     NARROW = 256,     /* accumulators; fewer columns than that are joined */
     JOIN = 128,       /* rows to a wide one, at most */
-    JOINED = 256,     /* bytes of a wide one, at most: many such rows are read as one stream */
+    JOINED = 512,     /* bytes of a wide one, at most: eight of them are a page */
     ROWS = 1024,      /* sums of rows that are finished at a time: their accumulators stay in L1 */
     TILE = 4096,      /* items gathered at a time */
     TILE_COLS = 512,
