@@ -2,7 +2,6 @@
 #pragma once
 #include "../base/plan.h"
 #include "../kernels/tile.h"
-#include "gpu.h"
 
 typedef struct gm_tile_launch {
     gm_tile tile;

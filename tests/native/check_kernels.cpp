@@ -1,0 +1,185 @@
+// Runs the movement kernels on the CPU, on random plans, and compares every byte with a plain loop.
+// usage: check_kernels SEED COUNT
+#include "cuda_on_cpu.h"
+
+#include "../../csrc/kernels/general.cu"
+#undef GM_KERNEL
+#include "../../csrc/kernels/rows.cu"
+#include "../../csrc/kernels/tile.cu"
+
+extern "C" {
+#include "../../csrc/cuda/rows.h"
+#include "../../csrc/cuda/tile.h"
+#include "../../csrc/cuda/walk.h"
+}
+
+#include <cstdio>
+#include <random>
+
+static std::mt19937 generator;
+
+static int draw(int low, int high)
+{
+    return low + (int)(generator() % (unsigned)(high - low + 1));
+}
+
+struct gm_case {
+    int64_t item;
+    int ndim;
+    int64_t shape[8], src[8], dst[8];      // of the destination's axes, in bytes
+    int64_t src_span, dst_span, src_first; // bytes of the buffers; of the first item in the source's
+    int src_shift, dst_shift;              // from an aligned address
+};
+
+// Shapes that tiles, thin arrays, small matrices and long rows are made for; steps with gaps, reversed axes, any start.
+static gm_case draw_case()
+{
+    static const int items[] = {1, 2, 4, 8, 16, 3, 12, 24, 6, 32, 80, 300};
+    enum { MOST_BYTES = 400000 };
+    gm_case made = {};
+    int64_t count = 1, shape[8], step[8];
+    int kind = draw(0, 5), order[8];
+
+    made.item = items[draw(0, 11)];
+    made.ndim = draw(1, 5);
+    for (int i = 0; i < made.ndim; i++) {
+        bool longest = (kind == 3 && i == 0) || (kind == 4 && i == made.ndim - 1);
+        shape[i] = longest     ? draw(500, 6000)
+                   : kind == 0 ? draw(1, 9)
+                   : kind == 5 ? 16 * draw(1, 4)
+                               : draw(1, kind == 2 ? 200 : 33);
+        while (count * shape[i] * made.item > MOST_BYTES && shape[i] > 1)
+            shape[i] = (shape[i] + 1) / 2;
+        count *= shape[i];
+        order[i] = i;
+    }
+    std::shuffle(order, order + made.ndim, generator);
+    int64_t next = made.item;
+    for (int i = made.ndim - 1; i >= 0; i--) {
+        int gap = draw(0, 9);
+        step[i] = next * (gap == 0 ? 2 : gap == 1 && i == made.ndim - 1 ? 3 : 1);
+        next = step[i] * shape[i] + (draw(0, 5) == 0 ? draw(0, 3) * (draw(0, 1) ? 16 : 1) : 0);
+    }
+    made.src_span = next;
+    for (int i = 0; i < made.ndim; i++)
+        if (draw(0, 11) == 0) {
+            made.src_first += (shape[i] - 1) * step[i];
+            step[i] = -step[i];
+        }
+    next = made.item;
+    for (int i = made.ndim - 1; i >= 0; i--) {
+        made.shape[i] = shape[order[i]];
+        made.src[i] = step[order[i]];
+        made.dst[i] = next;
+        next = next * made.shape[i] + (draw(0, 9) == 0 ? draw(0, 3) * (draw(0, 1) ? 16 : 1) : 0);
+    }
+    made.dst_span = next;
+    made.src_shift = draw(0, 2) ? 0 : draw(0, 15);
+    made.dst_shift = draw(0, 2) ? 0 : draw(0, 15);
+    return made;
+}
+
+static void move_plainly(const gm_case &test, char *dst, const char *src, int axis)
+{
+    if (axis == test.ndim) {
+        memcpy(dst, src, (size_t)test.item);
+        return;
+    }
+    for (int64_t i = 0; i < test.shape[axis]; i++)
+        move_plainly(test, dst + i * test.dst[axis], src + i * test.src[axis], axis + 1);
+}
+
+#define SIZED(kernel)                                                                                                  \
+    [unit](auto... arguments) {                                                                                        \
+        switch (unit) {                                                                                                \
+        case 1:                                                                                                        \
+            return kernel##_1(arguments...);                                                                           \
+        case 2:                                                                                                        \
+            return kernel##_2(arguments...);                                                                           \
+        case 4:                                                                                                        \
+            return kernel##_4(arguments...);                                                                           \
+        case 8:                                                                                                        \
+            return kernel##_8(arguments...);                                                                           \
+        default:                                                                                                       \
+            return kernel##_16(arguments...);                                                                          \
+        }                                                                                                              \
+    }
+
+enum gm_way { GENERAL, ROWS, TILES, WAYS };
+
+// Whether that way takes the plan; moves it if so.
+static bool move(gm_way way, const gm_plan &plan, char *dst, const char *src)
+{
+    int unit = gm_walk_unit(&plan, dst, src);
+    static gm_tile_launch tile;
+    static gm_rows rows;
+    static gm_walk walk;
+
+    switch (way) {
+    case GENERAL:
+        gm_walk_make(&walk, &plan, unit);
+        launch((unsigned)((walk.units + 1023) / 1024), 256, [&] { SIZED(move_general)(dst, src, walk); });
+        return true;
+    case ROWS:
+        if (plan.item < 64)
+            return false;
+        gm_rows_make(&rows, &plan, dst, src);
+        launch((unsigned)((rows.all + 511) / 512), 256, [&] { move_rows(dst, src, rows); });
+        return true;
+    default:
+        if (!gm_tile_make(&tile, &plan, unit, dst, src, 227 * 1024))
+            return false;
+        launch(tile.blocks, tile.threads, [&] {
+            if (tile.chain && tile.ragged)
+                SIZED(move_chain_ragged)(dst, src, tile.tile);
+            else if (tile.chain)
+                SIZED(move_chain)(dst, src, tile.tile);
+            else if (tile.ragged)
+                SIZED(move_tile_ragged)(dst, src, tile.tile);
+            else
+                SIZED(move_tile)(dst, src, tile.tile);
+        });
+        return true;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    enum { GUARD = 64 };
+    int count = argc > 2 ? atoi(argv[2]) : 50, taken[WAYS] = {};
+
+    generator.seed(argc > 1 ? (unsigned)atoi(argv[1]) : 1);
+    for (int i = 0; i < count; i++) {
+        gm_case test = draw_case();
+        size_t src_bytes = (size_t)(test.src_span + GUARD * 2), dst_bytes = (size_t)(test.dst_span + GUARD * 2);
+        char *source = (char *)aligned_alloc(GUARD, (src_bytes + GUARD) / GUARD * GUARD);
+        char *result = (char *)aligned_alloc(GUARD, (dst_bytes + GUARD) / GUARD * GUARD);
+        std::vector<char> wanted(dst_bytes, 0x5A);
+        gm_plan plan;
+
+        std::generate(source, source + src_bytes, [] { return (char)generator(); });
+        const char *src = source + GUARD / 2 + test.src_shift + test.src_first;
+        size_t first = (size_t)(GUARD / 2 + test.dst_shift);
+        move_plainly(test, wanted.data() + first, src, 0);
+        gm_plan_make(&plan, test.item, test.ndim, test.shape, test.src, test.dst);
+        for (int way = 0; way < WAYS && plan.items; way++) {
+            memset(result, 0x5A, dst_bytes);
+            if (!move((gm_way)way, plan, result + first + plan.dst_start, src + plan.src_start))
+                continue;
+            taken[way]++;
+            if (memcmp(result, wanted.data(), dst_bytes) == 0)
+                continue;
+            static const char *const names[] = {"general", "rows", "tiles"};
+            printf("%s, case %d: items of %lld bytes, shifts %d and %d, axes (length, src, dst)", names[way], i,
+                   (long long)test.item, test.src_shift, test.dst_shift);
+            for (int k = 0; k < test.ndim; k++)
+                printf(" (%lld, %lld, %lld)", (long long)test.shape[k], (long long)test.src[k], (long long)test.dst[k]);
+            printf("\n");
+            return 1;
+        }
+        free(source);
+        free(result);
+    }
+    printf("%d general, %d rows, %d tiles\n", taken[GENERAL], taken[ROWS], taken[TILES]);
+    return taken[TILES] == 0;
+}
