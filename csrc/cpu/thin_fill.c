@@ -16,13 +16,14 @@ static void run_loops(const gm_fill *fill, char *dst, const char *src, int64_t n
     int64_t index[GM_MAX_NDIM];
     const gm_fill_loop *loops = fill->loop;
     int outer = fill->nloops - (fill->kind == GM_FILL_SHUFFLE);
-    const gm_axis *a = &fill->axis[fill->a], *b = &fill->axis[fill->b];
+    int turns = fill->kind == GM_FILL_TURN; /* a shuffle has no axes a and b: they are -1 */
+    const gm_axis *a = &fill->axis[turns ? fill->a : 0], *b = &fill->axis[turns ? fill->b : 0];
     int64_t na = fill->a == fill->split_at ? n : a->len, nb = fill->b == fill->split_at ? n : b->len;
 
     for (int i = 0; i < outer; i++)
         index[i] = 0;
     for (;;) {
-        if (fill->kind == GM_FILL_TURN) {
+        if (turns) {
             fill->kernels->turn[fill->log_size](dst, a->dst, src, b->src, na, nb);
         } else {
             const gm_fill_loop *last = &loops[outer];
