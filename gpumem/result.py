@@ -61,7 +61,7 @@ class Row:
             "reference_gb_per_s": float(f"{self.reference_gb_per_s():.4g}"),
             "against": against,
             "figures": {name: self.figure(name).to_dict() for name in self.seconds},
-            "seconds": {name: [float(f"{s:.4g}") for s in taken] for name, taken in self.seconds.items()},
+            "seconds": {name: list(taken) for name, taken in self.seconds.items()},
         }
 
 

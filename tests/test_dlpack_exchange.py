@@ -199,7 +199,9 @@ def test_a_chain_in_a_circle_ends(library):
     assert np.from_dlpack(_core.copy(lib.array(numbers(3)))).tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("attribute", [0x1234, "text", None, property(lambda self: 1 / 0)], ids=repr)
+@pytest.mark.parametrize(
+    "attribute", [0x1234, "text", None, property(lambda self: 1 / 0)], ids=["int", "str", "None", "property"]
+)
 def test_an_attribute_that_is_no_table(attribute):
     """Drafts of the protocol had the address as an integer."""
     kind = type("Array", (Producer,), {"__dlpack_c_exchange_api__": attribute})

@@ -317,7 +317,9 @@ OTHER_NAME = b"something"  # a capsule keeps its address only
 STRANGER = api.PyCapsule_New(8, OTHER_NAME, None)
 
 
-@pytest.mark.parametrize("answer", [None, 7, "dltensor", STRANGER, NAMELESS], ids=repr)
+@pytest.mark.parametrize(
+    "answer", [None, 7, "dltensor", STRANGER, NAMELESS], ids=["None", "int", "str", "stranger", "nameless"]
+)
 def test_what_is_no_dlpack_capsule(answer):
     with pytest.raises(TypeError, match="not a capsule named dltensor_versioned or dltensor"):
         _core.copy(Hands(answer))
