@@ -227,7 +227,8 @@ def test_ten_thousand_calls_keep_nothing(call):
     for thing, before, after in zip(held, counts, [sys.getrefcount(h) for h in held], strict=True):
         assert abs(after - before) < 100, f"references to {thing!r}"
     assert sys.getallocatedblocks() - blocks < 1000
-    assert resident_pages() - pages < 1000
+    # AddressSanitizer keeps freed memory back, and finds leaks by itself.
+    assert resident_pages() - pages < 1000 or "asan" in os.environ.get("LD_PRELOAD", "")
 
 
 def resident_pages() -> int:

@@ -2,7 +2,7 @@
 
 usage: python tools/our_reports.py REPORT...
 
-Every memory error counts. A leak counts when a frame of its stack is gpumem's: the interpreter, NumPy and other
+Every error counts; a warning is none. A leak counts when a frame of its stack is gpumem's: the interpreter, NumPy and other
 extensions leave memory behind at their end.
 """
 
@@ -10,13 +10,14 @@ import re
 import sys
 from pathlib import Path
 
+ERROR = re.compile(r"ERROR: |runtime error: ")
 OURS = re.compile(r"^\s*#\d+ .*(\bcsrc/|/gpumem/_core\.)", re.MULTILINE)
 
 
 def ours(report: str) -> list[str]:
     """The parts of one report that are about gpumem."""
     if "ERROR: LeakSanitizer" not in report:
-        return [report]
+        return [report] if ERROR.search(report) else []
     return [leak for leak in re.split(r"\n\s*\n", report) if "leak of" in leak and OURS.search(leak)]
 
 
