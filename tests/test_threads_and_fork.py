@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import os
 import subprocess
 import sys
 import threading

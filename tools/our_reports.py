@@ -2,8 +2,8 @@
 
 usage: python tools/our_reports.py REPORT...
 
-Every error counts; a warning is none. A leak counts when a frame of its stack is gpumem's: the interpreter, NumPy and other
-extensions leave memory behind at their end.
+Every error counts; a warning is none. A leak counts when a frame of its stack is gpumem's: the interpreter, NumPy and
+other extensions leave memory behind at their end.
 """
 
 import re
