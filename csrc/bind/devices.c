@@ -1,4 +1,5 @@
 #include "devices.h"
+#include "inspect.h"
 #include "raise.h"
 #include "../cuda/backend.h"
 
@@ -39,30 +40,8 @@ PyObject *gm_py_cuda(PyObject *module, PyObject *unused)
                          failure.status == GM_OK ? "" : failure.text);
 }
 
-/* The same number of integers in each of three sequences; how many, or -1 with an exception. */
-static int rows_from(PyObject *const *sequences, int64_t (*rows)[GM_MAX_NDIM])
-{
-    int count = -1;
-    for (int k = 0; k < 3; k++) {
-        PyObject *tuple = PySequence_Tuple(sequences[k]);
-        if (!tuple)
-            return -1;
-        int length = (int)PyTuple_Size(tuple);
-        if (length > GM_MAX_NDIM || (count >= 0 && length != count))
-            PyErr_SetString(PyExc_ValueError, "shape and strides of one length, at most 64, are needed");
-        count = length;
-        for (int i = 0; i < count && !PyErr_Occurred(); i++)
-            rows[k][i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
-        Py_DECREF(tuple);
-        if (PyErr_Occurred())
-            return -1;
-    }
-    return count;
-}
-
 PyObject *gm_py_cuda_move(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
-    int64_t rows[3][GM_MAX_NDIM]; /* shape, src strides, dst strides */
     gm_failure failure;
     gm_plan plan;
     (void)module;
@@ -74,14 +53,9 @@ PyObject *gm_py_cuda_move(PyObject *module, PyObject *const *args, Py_ssize_t na
     }
     int device = (int)PyLong_AsLong(args[0]);
     void *stream = PyLong_AsVoidPtr(args[1]);
-    int64_t itemsize = PyLong_AsLongLong(args[2]);
     char *src = PyLong_AsVoidPtr(args[6]), *dst = PyLong_AsVoidPtr(args[7]);
-    if (PyErr_Occurred())
+    if (PyErr_Occurred() || gm_plan_from(args + 2, &plan) < 0)
         return NULL;
-    int ndim = rows_from(args + 3, rows);
-    if (ndim < 0)
-        return NULL;
-    gm_plan_make(&plan, itemsize, ndim, rows[0], rows[1], rows[2]);
     PyThreadState *saved = PyEval_SaveThread();
     gm_status status = gm_cuda_move(device, stream, &plan, dst, src, GM_STAGE_COUNT, &failure);
     PyEval_RestoreThread(saved);

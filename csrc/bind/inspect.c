@@ -61,9 +61,28 @@ static PyObject *plan_as_dict(const gm_plan *plan)
                          plan->src_axis, "dst_axis", plan->dst_axis, "axes", axes);
 }
 
-PyObject *gm_py_plan(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+int gm_plan_from(PyObject *const *args, gm_plan *plan)
 {
     int64_t shape[GM_MAX_NDIM], src[GM_MAX_NDIM], dst[GM_MAX_NDIM];
+
+    int64_t itemsize = PyLong_AsLongLong(args[0]);
+    if (itemsize == -1 && PyErr_Occurred())
+        return -1;
+    int ndim = integers_from(args[1], shape);
+    int nsrc = ndim < 0 ? -1 : integers_from(args[2], src);
+    int ndst = nsrc < 0 ? -1 : integers_from(args[3], dst);
+    if (ndst < 0)
+        return -1;
+    if (ndim != nsrc || ndim != ndst) {
+        PyErr_SetString(PyExc_ValueError, "shape and strides of different lengths");
+        return -1;
+    }
+    gm_plan_make(plan, itemsize, ndim, shape, src, dst);
+    return 0;
+}
+
+PyObject *gm_py_plan(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
     gm_plan plan;
     (void)module;
 
@@ -71,20 +90,7 @@ PyObject *gm_py_plan(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         PyErr_SetString(PyExc_TypeError, "_plan(itemsize, shape, src_strides, dst_strides)");
         return NULL;
     }
-    int64_t itemsize = PyLong_AsLongLong(args[0]);
-    if (itemsize == -1 && PyErr_Occurred())
-        return NULL;
-    int ndim = integers_from(args[1], shape);
-    int nsrc = ndim < 0 ? -1 : integers_from(args[2], src);
-    int ndst = nsrc < 0 ? -1 : integers_from(args[3], dst);
-    if (ndst < 0)
-        return NULL;
-    if (ndim != nsrc || ndim != ndst) {
-        PyErr_SetString(PyExc_ValueError, "shape and strides of different lengths");
-        return NULL;
-    }
-    gm_plan_make(&plan, itemsize, ndim, shape, src, dst);
-    return plan_as_dict(&plan);
+    return gm_plan_from(args, &plan) < 0 ? NULL : plan_as_dict(&plan);
 }
 
 PyObject *gm_py_fail_allocation(PyObject *module, PyObject *count)

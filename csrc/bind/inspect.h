@@ -8,3 +8,6 @@ PyObject *gm_py_plan(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 PyObject *gm_py_fail_allocation(PyObject *module, PyObject *count);
 PyObject *gm_py_reference_copy(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 PyObject *gm_py_reference_read(PyObject *module, PyObject *x);
+
+/* The plan of four arguments: itemsize, shape, source strides, destination strides. 0, or -1 with an exception. */
+int gm_plan_from(PyObject *const *args, gm_plan *plan);
