@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-CPU, CUDA, CUDA_HOST, ROCM_HOST, CUDA_MANAGED = (1, 0), (2, 0), (3, 0), (11, 0), (13, 0)
+CPU, CUDA, CUDA_HOST, METAL, ROCM_HOST, CUDA_MANAGED = (1, 0), (2, 0), (3, 0), (8, 0), (11, 0), (13, 0)
 READ_ONLY, IS_COPIED = 1, 2
 INT, UINT, FLOAT, OPAQUE, BFLOAT, COMPLEX, BOOL, E4M3FN, E5M2 = 0, 1, 2, 3, 4, 5, 6, 10, 12
 KINDS = {"i": INT, "u": UINT, "f": FLOAT, "c": COMPLEX, "b": BOOL}

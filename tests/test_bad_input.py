@@ -149,15 +149,20 @@ def test_out_whose_items_share_memory(strides):
     assert (memory == 7).all()
 
 
+DEVICES = "there are None (where the data is), 'cpu', 'cuda' (or 'cuda:1', ...) and 'sim'"
+
+
 @moves
 @pytest.mark.parametrize(
     "options, error, said",
     [
-        ({"device": "gpu"}, ValueError, "device 'gpu': there are None (where the data is), 'cpu', 'cuda' and 'sim'"),
-        ({"device": 0}, ValueError, "device 0: there are None (where the data is), 'cpu', 'cuda' and 'sim'"),
-        ({"device": "cuda"}, RuntimeError, "device 'cuda': this build has no CUDA back end yet"),
+        ({"device": "gpu"}, ValueError, f"device 'gpu': {DEVICES}"),
+        ({"device": 0}, ValueError, f"device 0: {DEVICES}"),
+        ({"device": "cuda:x"}, ValueError, f"device 'cuda:x': {DEVICES}"),
+        ({"device": "cuda1"}, ValueError, f"device 'cuda1': {DEVICES}"),
         ({"device": "sim"}, RuntimeError, "device 'sim': this build has no simulator yet"),
         ({"stream": 1}, ValueError, "stream 1: the CPU has no streams, pass None"),
+        ({"stream": "s"}, ValueError, "stream 's': the CPU has no streams, pass None"),
     ],
     ids=str,
 )

@@ -100,48 +100,15 @@ int gm_axis_set_from(PyObject *object, int ndim, unsigned char *chosen)
     return rc < 0 ? -1 : 0;
 }
 
-/* A library's own object for the device that x is on. */
-static int is_device_of(PyObject *device, PyObject *x)
-{
-    PyObject *own = PyUnicode_Check(device) ? NULL : PyObject_GetAttrString(x, "device");
-    int same = own ? PyObject_RichCompareBool(own, device, Py_EQ) : 0;
-    Py_XDECREF(own);
-    if (same <= 0)
-        PyErr_Clear(); /* then it is known by what it prints, or not at all */
-    return same > 0;
-}
-
-int gm_check_place(PyObject *device, PyObject *stream, PyObject *x)
-{
-    static const struct {
-        const char *name;
-        gm_status status;
-    } places[] = {{"cpu", GM_OK}, {"cuda", GM_NO_CUDA}, {"sim", GM_NO_SIM}};
-
-    if (!is_absent(device) && !is_device_of(device, x)) {
-        gm_status status = GM_DEVICE;
-        PyObject *name = PyObject_Str(device);
-        if (!name)
-            return -1;
-        for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-            if (PyUnicode_CompareWithASCIIString(name, places[i].name) == 0)
-                status = places[i].status;
-        Py_DECREF(name);
-        if (status != GM_OK)
-            return gm_raise(status, device);
-    }
-    return is_absent(stream) ? 0 : gm_raise(GM_STREAM, stream);
-}
-
 static const char *const lesson_name[] = {
     [GM_LESSON_TRANSPOSE] = "transpose", [GM_LESSON_COPY] = "copy", [GM_LESSON_REDUCE] = "reduce"};
 
-/* The rows of a lesson on the CPU, one after another: the first at or after `id`, GM_STAGE_COUNT past the last. */
-static int next_stage(gm_lesson lesson, int id)
+/* The rows of a lesson for a device, one after another: the first at or after `id`, GM_STAGE_COUNT past the last. */
+static int next_stage(gm_lesson lesson, gm_device_kind device, int id)
 {
     for (; id < GM_STAGE_COUNT; id++) {
         const gm_stage *stage = gm_stage_get((gm_stage_id)id);
-        if (stage->device == GM_CPU && strcmp(stage->lesson, lesson_name[lesson]) == 0)
+        if (stage->device == device && strcmp(stage->lesson, lesson_name[lesson]) == 0)
             break;
     }
     return id;
@@ -149,33 +116,39 @@ static int next_stage(gm_lesson lesson, int id)
 
 void gm_find_fastest(gm_state *state)
 {
-    for (int lesson = 0; lesson < GM_LESSON_COUNT; lesson++)
-        for (int id = next_stage(lesson, 0); id < GM_STAGE_COUNT; id = next_stage(lesson, id + 1))
-            state->fastest[lesson] = (gm_stage_id)id;
+    for (int device = GM_CPU; device <= GM_CUDA; device++)
+        for (int lesson = 0; lesson < GM_LESSON_COUNT; lesson++) {
+            gm_stage_id *fastest = &state->fastest[device][lesson];
+            *fastest = GM_STAGE_COUNT;
+            for (int id = -1; (id = next_stage(lesson, device, id + 1)) < GM_STAGE_COUNT;)
+                *fastest = (gm_stage_id)id;
+        }
 }
 
-static int raise_unknown_stage(PyObject *stage, gm_lesson lesson)
+static int raise_unknown_stage(PyObject *stage, gm_lesson lesson, gm_device_kind device)
 {
     PyObject *names = PyUnicode_FromString("");
-    for (int id = next_stage(lesson, 0); names && id < GM_STAGE_COUNT; id = next_stage(lesson, id + 1)) {
+    for (int id = -1; names && (id = next_stage(lesson, device, id + 1)) < GM_STAGE_COUNT;) {
         PyObject *longer = PyUnicode_FromFormat("%U%s%s", names, PyUnicode_GetLength(names) ? ", " : "",
                                                 gm_stage_get((gm_stage_id)id)->name);
         Py_DECREF(names);
         names = longer;
     }
-    if (names)
-        gm_raise(GM_STAGE, stage, lesson_name[lesson], names);
+    if (names && PyUnicode_GetLength(names))
+        gm_raise(GM_STAGE, stage, device == GM_CUDA ? "CUDA's" : "the CPU's", lesson_name[lesson], names);
+    else if (names)
+        gm_raise(GM_NO_STAGES, stage, lesson_name[lesson]);
     Py_XDECREF(names);
     return -1;
 }
 
-int gm_stage_from(const gm_state *state, PyObject *stage, gm_lesson lesson)
+int gm_stage_from(const gm_state *state, PyObject *stage, gm_lesson lesson, gm_device_kind device)
 {
     if (is_absent(stage))
-        return (int)state->fastest[lesson];
+        return (int)state->fastest[device][lesson];
     if (PyUnicode_Check(stage))
-        for (int id = next_stage(lesson, 0); id < GM_STAGE_COUNT; id = next_stage(lesson, id + 1))
+        for (int id = -1; (id = next_stage(lesson, device, id + 1)) < GM_STAGE_COUNT;)
             if (PyUnicode_CompareWithASCIIString(stage, gm_stage_get((gm_stage_id)id)->name) == 0)
                 return id;
-    return raise_unknown_stage(stage, lesson);
+    return raise_unknown_stage(stage, lesson, device);
 }

@@ -21,11 +21,9 @@ int gm_axes_from(PyObject *object, int ndim, int *axes);
 /* None (every axis), an integer or a sequence of them: sets chosen[axis] to 1, and to 0 for the other axes. */
 int gm_axis_set_from(PyObject *object, int ndim, unsigned char *chosen);
 
-/* Where x is to be worked on; device and stream may be NULL or None. */
-int gm_check_place(PyObject *device, PyObject *stream, PyObject *x);
-
-/* Finds the fastest stage of each lesson, once. */
+/* Finds the fastest stage of each lesson and device, once. */
 void gm_find_fastest(gm_state *state);
 
-/* The row of the stage table: the fastest one of the lesson where no stage is asked for; -1 with an exception. */
-int gm_stage_from(const gm_state *state, PyObject *stage, gm_lesson lesson);
+/* The row of the stage table; where no stage is asked for the fastest one of the lesson, GM_STAGE_COUNT for a device
+ * that has no rows. -1 with an exception. */
+int gm_stage_from(const gm_state *state, PyObject *stage, gm_lesson lesson, gm_device_kind device);

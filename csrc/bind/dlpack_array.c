@@ -1,8 +1,11 @@
 #include "dlpack_array.h"
+#include "cuda_interface.h"
 #include "dlpack_type.h"
 #include "args.h"
 #include "operand.h"
+#include "place.h"
 #include "raise.h"
+#include "stream.h"
 #include <stddef.h>
 #include <string.h>
 
@@ -103,52 +106,107 @@ static int given(PyObject *value)
     return value && value != Py_None;
 }
 
+/* The array as the back ends see it, as far as its place goes. */
+static gm_array place_of(PyObject *self)
+{
+    DLDevice device = block_of(self)->tensor.device;
+    return (gm_array){.device = gm_dlpack_device_kind((int)device.device_type), .device_id = device.device_id};
+}
+
+/* The stream that the consumer will read on. *stream is NULL in host memory, and for -1, which asks for no order. */
+static int consumer_from(const gm_state *state, const gm_block *block, PyObject *object, void **stream)
+{
+    *stream = NULL;
+    if (!block->stream)
+        return given(object) ? gm_raise(GM_STREAM, object) : 0;
+    if (!given(object)) {
+        *stream = GM_LEGACY_STREAM;
+        return 0;
+    }
+    if (PyLong_Check(object) && PyLong_AsLongLong(object) == -1 && !PyErr_Occurred())
+        return 0;
+    PyErr_Clear();
+    return gm_stream_from(state, object, stream);
+}
+
+static int check_to_device(const gm_block *block, PyObject *self, PyObject *object)
+{
+    DLDevice own = block->tensor.device;
+    long asked[2] = {own.device_type, own.device_id};
+
+    if (given(object) && pair_from(object, "dl_device", asked) < 0)
+        return -1;
+    if (asked[0] == (long)own.device_type && asked[1] == own.device_id)
+        return 0;
+    gm_array place = place_of(self);
+    PyObject *name = gm_place_name(&place);
+    if (name)
+        gm_raise(GM_DLPACK_TO_DEVICE, object, name, (int)own.device_type, (int)own.device_id);
+    Py_XDECREF(name);
+    return -1;
+}
+
+/* What is exported: the block itself, once the stream waits for its items, or a copy. A new reference. */
+static gm_block *exported(gm_block *block, int copy, void *stream)
+{
+    gm_failure failure = {GM_OK, ""};
+    gm_block *made = block;
+
+    PyThreadState *thread = PyEval_SaveThread();
+    if (copy)
+        made = gm_block_copy(block, stream ? stream : block->stream, &failure);
+    else if (stream && gm_block_ready(block, stream, &failure) != GM_OK)
+        made = NULL;
+    PyEval_RestoreThread(thread);
+    if (!made)
+        gm_raise(failure.status, failure.text);
+    else if (!copy)
+        gm_block_retain(made);
+    return made;
+}
+
 static PyObject *dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     static const gm_parameters parameters = {.function = "__dlpack__",
                                              .names = {"stream", "max_version", "dl_device", "copy", NULL}};
-    PyObject *values[4];
-    long version[2] = {0, 0}, device[2] = {kDLCPU, 0};
-    int copy;
-
-    if (gm_parse(&parameters, args, nargs, kwnames, values) < 0)
-        return NULL;
-    if (given(values[0])) {
-        gm_raise(GM_STREAM, values[0]);
-        return NULL;
-    }
-    if ((given(values[1]) && pair_from(values[1], "max_version", version) < 0) ||
-        (given(values[2]) && pair_from(values[2], "dl_device", device) < 0))
-        return NULL;
-    if (device[0] != kDLCPU || device[1] != 0) {
-        gm_raise(GM_DLPACK_TO_DEVICE, values[2]);
-        return NULL;
-    }
-    copy = given(values[3]) ? PyObject_IsTrue(values[3]) : 0;
-    if (copy < 0)
-        return NULL;
-
+    const gm_state *state = PyType_GetModuleState(Py_TYPE(self));
     gm_block *block = block_of(self);
-    if (copy) {
-        PyThreadState *thread = PyEval_SaveThread();
-        block = gm_block_copy(block);
-        PyEval_RestoreThread(thread);
-        if (!block) {
-            gm_raise(GM_NO_MEMORY, "a copy for DLPack");
-            return NULL;
-        }
-    }
+    PyObject *values[4];
+    long version[2] = {0, 0};
+    void *stream;
+
+    if (gm_parse(&parameters, args, nargs, kwnames, values) < 0 ||
+        consumer_from(state, block, values[0], &stream) < 0 ||
+        (given(values[1]) && pair_from(values[1], "max_version", version) < 0) ||
+        check_to_device(block, self, values[2]) < 0)
+        return NULL;
+    int copy = given(values[3]) ? PyObject_IsTrue(values[3]) : 0;
+    if (copy < 0 || !(block = exported(block, copy, stream)))
+        return NULL;
     PyObject *capsule =
         version[0] >= 1 ? versioned_capsule(block, copy ? DLPACK_FLAG_BITMASK_IS_COPIED : 0) : legacy_capsule(block);
-    if (copy)
-        gm_block_release(block);
+    gm_block_release(block);
     return capsule;
 }
 
 static PyObject *dlpack_device(PyObject *self, PyObject *unused)
 {
-    (void)self, (void)unused;
-    return Py_BuildValue("(ii)", kDLCPU, 0);
+    DLDevice device = block_of(self)->tensor.device;
+    (void)unused;
+    return Py_BuildValue("(ii)", (int)device.device_type, (int)device.device_id);
+}
+
+static PyObject *get_device(PyObject *self, void *closure)
+{
+    (void)closure;
+    gm_array place = place_of(self);
+    return place.device == GM_CUDA ? PyUnicode_FromFormat("cuda:%d", place.device_id) : PyUnicode_FromString("cpu");
+}
+
+static PyObject *get_cuda_interface(PyObject *self, void *closure)
+{
+    (void)closure;
+    return gm_cuda_interface_of(block_of(self));
 }
 
 static PyObject *get_shape(PyObject *self, void *closure)
@@ -184,7 +242,12 @@ static PyObject *get_nbytes(PyObject *self, void *closure)
 static PyObject *repr(PyObject *self)
 {
     PyObject *shape = get_shape(self, NULL), *dtype = get_dtype(self, NULL);
-    PyObject *text = shape && dtype ? PyUnicode_FromFormat("gpumem.Array(shape=%R, dtype=%R)", shape, dtype) : NULL;
+    gm_array place = place_of(self);
+    PyObject *text = NULL;
+    if (shape && dtype)
+        text = place.device == GM_CPU ? PyUnicode_FromFormat("gpumem.Array(shape=%R, dtype=%R)", shape, dtype)
+                                      : PyUnicode_FromFormat("gpumem.Array(shape=%R, dtype=%R, device='cuda:%d')",
+                                                             shape, dtype, place.device_id);
     Py_XDECREF(shape);
     Py_XDECREF(dtype);
     return text;
@@ -198,6 +261,14 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags)
     const char *format = gm_dlpack_format(tensor->dtype);
 
     view->obj = NULL;
+    if (block->stream) {
+        gm_array place = place_of(self);
+        PyObject *name = gm_place_name(&place);
+        if (name)
+            gm_raise(GM_DLPACK_NO_BUFFER, name);
+        Py_XDECREF(name);
+        return -1;
+    }
     if (!format) {
         PyObject *dtype = gm_dlpack_dtype_name(tensor->dtype);
         if (dtype)
@@ -225,24 +296,28 @@ PyDoc_STRVAR(dlpack_doc,
              "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
              "A capsule that holds the array for another library.\n\n"
              "Args:\n"
-             "    stream: None; the CPU has no streams.\n"
+             "    stream: the stream that will read it, which is made to wait for the items: None or 1 the legacy\n"
+             "        default stream, 2 the one of this thread, or a handle; -1 for no waiting. In host memory None.\n"
              "    max_version: the newest DLPack version that the caller understands, (major, minor). From\n"
              "        (1, 0) on the capsule is a versioned one; without it, a legacy one.\n"
-             "    dl_device: None or (1, 0), the CPU.\n"
+             "    dl_device: None or the device that it is on.\n"
              "    copy: True for memory of its own (flagged as copied); None or False share this memory.\n\n"
              "Raises:\n"
-             "    ValueError: a stream was given.\n"
+             "    ValueError: the stream 0, which is ambiguous, or a stream for an array in host memory.\n"
              "    BufferError: another device was asked for.\n"
              "    MemoryError: no memory for the copy.\n");
 
-PyDoc_STRVAR(dlpack_device_doc, "__dlpack_device__($self, /)\n--\n\nThe DLPack device: (1, 0), the CPU.");
+PyDoc_STRVAR(dlpack_device_doc,
+             "__dlpack_device__($self, /)\n--\n\nThe DLPack device: (1, 0) for the CPU, (2, i) for CUDA device i.");
 
 PyDoc_STRVAR(array_doc,
              "A dense C-order array in memory of gpumem's own.\n\n"
              "What an operation returns for a DLPack array whose library offers no from_dlpack. It speaks\n"
-             "DLPack itself, and the buffer protocol where there is a format for its dtype (not for bfloat16\n"
-             "and 8-bit floats: BufferError), so that `numpy.from_dlpack(a)` and `numpy.asarray(a)` share its\n"
-             "memory, which lives as long as any of them.\n\n"
+             "DLPack itself, on a CUDA device also the CUDA array interface, and in host memory the buffer\n"
+             "protocol where there is a format for its dtype (not for bfloat16 and 8-bit floats: BufferError),\n"
+             "so that `numpy.from_dlpack(a)` and `numpy.asarray(a)` share its memory, which lives as long as\n"
+             "any of them. On a device it was ordered on the stream of the work and is freed on the legacy default\n"
+             "one, behind that work and whatever blocking streams do.\n\n"
              ">>> class Image:\n"
              "...     def __init__(self, pixels):\n"
              "...         self.pixels = pixels\n"
@@ -264,6 +339,9 @@ static PyGetSetDef getset[] = {
     {"shape", get_shape, NULL, "The lengths of the axes, a tuple of integers.", NULL},
     {"dtype", get_dtype, NULL, "The name of the items' type, such as 'float32' or 'bfloat16'.", NULL},
     {"ndim", get_ndim, NULL, "The number of axes.", NULL},
+    {"device", get_device, NULL, "Where it is: 'cpu', 'cuda:0', ...", NULL},
+    {"__cuda_array_interface__", get_cuda_interface, NULL, "The CUDA array interface, version 3, on a CUDA device.",
+     NULL},
     {"itemsize", get_itemsize, NULL, "Bytes of one item.", NULL},
     {"nbytes", get_nbytes, NULL, "Bytes of all items.", NULL},
     {NULL, NULL, NULL, NULL, NULL},

@@ -1,7 +1,9 @@
 #include "dlpack_type.h"
+#include "cuda_interface.h"
 #include "dlpack_array.h"
 #include "raise.h"
 #include "state.h"
+#include "stream.h"
 #include <limits.h>
 #include <string.h>
 
@@ -82,10 +84,10 @@ static int read_versioned(const DLManagedTensorVersioned *managed, gm_dlpack_ten
 
 int gm_dlpack_adopt(DLManagedTensorVersioned *managed, gm_dlpack_tensor *tensor)
 {
-    tensor->versioned = managed;
+    tensor->owner.versioned = managed;
     if (read_versioned(managed, tensor) == 0)
         return 0;
-    gm_dlpack_release(tensor);
+    gm_owner_drop(&tensor->owner);
     return -1;
 }
 
@@ -102,7 +104,7 @@ static int take_versioned(PyObject *capsule, gm_dlpack_tensor *tensor)
         return PyCapsule_SetName(capsule, used) < 0 ? -1 : gm_dlpack_adopt(managed, tensor);
     if (read_versioned(managed, tensor) < 0 || PyCapsule_SetName(capsule, used) < 0)
         return -1;
-    tensor->versioned = managed;
+    tensor->owner.versioned = managed;
     return 0;
 }
 
@@ -113,7 +115,7 @@ static int take_legacy(PyObject *capsule, gm_dlpack_tensor *tensor)
 
     if (!managed || gm_dlpack_view(&managed->dl_tensor, &tensor->array) < 0 || PyCapsule_SetName(capsule, used) < 0)
         return -1;
-    tensor->legacy = managed;
+    tensor->owner.legacy = managed;
     tensor->dtype = managed->dl_tensor.dtype;
     tensor->readonly = "its library hands out legacy DLPack capsules, which do not say that it may be written";
     return 0;
@@ -132,8 +134,9 @@ static int take_capsule(PyObject *capsule, gm_dlpack_tensor *tensor)
     return gm_raise(GM_DLPACK_NO_CAPSULE, capsule);
 }
 
-/* Asked before anything is exported: a producer on another device might have to wait for its work, or to copy. */
-static int ask_device(const gm_state *state, PyObject *object)
+/* Asked before anything is exported: a producer on another device might have to wait for its work, or to copy. *kind is
+ * left as it is where the object does not say. */
+static int ask_device(const gm_state *state, PyObject *object, gm_device_kind *kind)
 {
     PyObject *method = PyObject_GetAttr(object, state->names.device);
     if (!method) {
@@ -151,31 +154,41 @@ static int ask_device(const gm_state *state, PyObject *object)
         gm_raise(GM_DLPACK_PAIR, "__dlpack_device__", device);
     } else {
         long type = PyLong_AsLong(PyTuple_GetItem(device, 0));
-        if (type != -1 || !PyErr_Occurred())
-            rc = gm_dlpack_check_device(type < INT_MIN || type > INT_MAX ? -1 : (int)type);
+        long id = type == -1 && PyErr_Occurred() ? -1 : PyLong_AsLong(PyTuple_GetItem(device, 1));
+        if (!PyErr_Occurred()) {
+            *kind = gm_dlpack_device_kind((int)type);
+            rc = gm_dlpack_check_device(type < INT_MIN || type > INT_MAX ? -1 : (int)type, (int)id);
+        }
     }
     Py_DECREF(device);
     return rc;
 }
 
+static int add_keyword(PyObject *keywords, PyObject *name, PyObject *value)
+{
+    int rc = value ? PyDict_SetItem(keywords, name, value) : -1;
+    Py_XDECREF(value);
+    return rc;
+}
+
 /* Producers from before DLPack 1.0 do not know max_version and say so by a TypeError; array-api-strict over NumPy 1 by
  * a NotImplementedError. */
-static PyObject *ask_capsule(const gm_state *state, PyObject *object)
+static PyObject *ask_capsule(const gm_state *state, PyObject *object, void *stream)
 {
     PyObject *capsule = NULL, *none = NULL, *keywords = NULL;
     PyObject *method = PyObject_GetAttr(object, state->names.dlpack);
 
     if (!method || !(none = PyTuple_New(0)) || !(keywords = PyDict_New()))
         goto done;
-    PyObject *version = Py_BuildValue("(ii)", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
-    int rc = version ? PyDict_SetItem(keywords, state->names.max_version, version) : -1;
-    Py_XDECREF(version);
-    if (rc < 0)
+    if ((stream && add_keyword(keywords, state->names.stream, PyLong_FromVoidPtr(stream)) < 0) ||
+        add_keyword(keywords, state->names.max_version,
+                    Py_BuildValue("(ii)", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION)) < 0)
         goto done;
     capsule = PyObject_Call(method, none, keywords);
     if (!capsule && (PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_NotImplementedError))) {
         PyErr_Clear();
-        capsule = PyObject_CallNoArgs(method);
+        if (PyDict_DelItem(keywords, state->names.max_version) == 0)
+            capsule = PyObject_Call(method, none, keywords);
     }
 done:
     Py_XDECREF(keywords);
@@ -184,14 +197,21 @@ done:
     return capsule;
 }
 
-static int import_capsule(const gm_state *state, PyObject *object, gm_dlpack_tensor *tensor)
+/* An array on a device is asked for with the stream that will read it. */
+static int import_capsule(const gm_state *state, PyObject *object, void *stream, gm_dlpack_tensor *tensor)
 {
-    if (ask_device(state, object) < 0)
+    gm_device_kind kind = GM_CPU;
+
+    if (ask_device(state, object, &kind) < 0)
         return -1;
-    PyObject *capsule = ask_capsule(state, object);
+    if (!stream)
+        stream = GM_LEGACY_STREAM;
+    PyObject *capsule = ask_capsule(state, object, kind == GM_CUDA ? stream : NULL);
     if (!capsule)
         return -1;
     int rc = take_capsule(capsule, tensor);
+    if (rc == 0 && tensor->array.device == GM_CUDA)
+        tensor->array.stream = stream;
     /* The destructor of a refused capsule may run Python code: not with our exception set. */
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
@@ -201,67 +221,106 @@ static int import_capsule(const gm_state *state, PyObject *object, gm_dlpack_ten
 }
 
 /* A gpumem.Array needs no capsule. */
-static int import_ours(const gm_state *state, PyObject *object, gm_dlpack_tensor *tensor)
+static int import_ours(gm_block *block, void *stream, gm_dlpack_tensor *tensor)
 {
-    gm_block *block = gm_array_block(state, object);
-    if (!block || gm_dlpack_view(&block->tensor, &tensor->array) < 0)
-        return 0;
+    gm_failure failure;
+
+    if (gm_dlpack_view(&block->tensor, &tensor->array) < 0)
+        return -1;
+    if (tensor->array.device == GM_CUDA) {
+        tensor->array.stream = stream ? stream : GM_LEGACY_STREAM;
+        if (gm_block_ready(block, tensor->array.stream, &failure) != GM_OK)
+            return gm_raise(failure.status, failure.text);
+    }
     gm_block_retain(block);
-    tensor->block = block;
+    tensor->owner.block = block;
     tensor->dtype = block->tensor.dtype;
     tensor->readonly = NULL;
-    return 1;
+    return 0;
 }
 
 int gm_dlpack_speaks(const gm_state *state, PyObject *object)
 {
     PyObject *type = (PyObject *)Py_TYPE(object);
-    return PyObject_HasAttr(type, state->names.dlpack) || PyObject_HasAttr(type, state->names.exchange_api);
+    return PyObject_HasAttr(type, state->names.dlpack) || PyObject_HasAttr(type, state->names.exchange_api) ||
+           PyObject_HasAttr(type, state->names.cuda_interface);
 }
 
-int gm_dlpack_import(gm_state *state, PyObject *object, gm_dlpack_tensor *tensor)
+/* What the table handed out waits for nothing: that is left to us, who know both streams. */
+static int settle_by_table(const DLPackExchangeAPI *api, void *stream, gm_dlpack_tensor *tensor)
 {
+    gm_array *array = &tensor->array;
+
+    if (array->device != GM_CUDA)
+        return 0;
+    if (gm_stream_of_table(api, array->device_id, &tensor->home) == 0) {
+        array->stream = stream ? stream : tensor->home;
+        if (gm_stream_order(array->device_id, tensor->home, array->stream) == 0)
+            return 0;
+    }
+    gm_owner_drop(&tensor->owner);
+    return -1;
+}
+
+/* 1: done; 0: the table cannot, nothing has happened; -1 with an exception. */
+static int import_by_table(const gm_state *state, void *stream, gm_dlpack_tensor *tensor)
+{
+    const DLPackExchangeAPI *api = tensor->api;
     DLManagedTensorVersioned *managed = NULL;
 
-    tensor->versioned = NULL;
-    tensor->legacy = NULL;
-    tensor->block = NULL;
-    tensor->object = object;
-    tensor->api = NULL;
-    if (import_ours(state, object, tensor))
+    if (!api || !api->managed_tensor_from_py_object_no_sync)
         return 0;
-    if (find_table(state, Py_TYPE(object), &tensor->api) < 0 || refuse_lazy(state, object) < 0)
-        return -1;
-    if (!tensor->api || !tensor->api->managed_tensor_from_py_object_no_sync)
-        return import_capsule(state, object, tensor);
-    if (tensor->api->managed_tensor_from_py_object_no_sync(object, &managed) == 0 && managed)
-        return gm_dlpack_adopt(managed, tensor);
+    if (api->managed_tensor_from_py_object_no_sync(tensor->object, &managed) == 0 && managed) {
+        if (gm_dlpack_adopt(managed, tensor) < 0)
+            return -1;
+        if (tensor->array.device == GM_CPU || api->current_work_stream)
+            return settle_by_table(api, stream, tensor) < 0 ? -1 : 1;
+        gm_owner_drop(&tensor->owner);
+        return 0;
+    }
     if (!PyErr_Occurred())
         gm_raise(GM_DLPACK_NOTHING, "managed_tensor_from_py_object_no_sync");
     /* Tables tend to fail with a trace of C++ where __dlpack__ says what is wrong. */
-    if (!PyErr_ExceptionMatches(PyExc_Exception) || !PyObject_HasAttr((PyObject *)Py_TYPE(object), state->names.dlpack))
+    if (!PyErr_ExceptionMatches(PyExc_Exception) ||
+        !PyObject_HasAttr((PyObject *)Py_TYPE(tensor->object), state->names.dlpack))
         return -1;
     PyErr_Clear();
-    return import_capsule(state, object, tensor);
+    return 0;
+}
+
+int gm_dlpack_import(gm_state *state, PyObject *object, void *stream, gm_dlpack_tensor *tensor)
+{
+    gm_block *block = gm_array_block(state, object);
+
+    tensor->owner = (gm_owner){NULL, NULL, NULL, NULL};
+    tensor->home = NULL;
+    tensor->state = state;
+    tensor->object = object;
+    tensor->api = NULL;
+    if (block)
+        return import_ours(block, stream, tensor);
+    if (find_table(state, Py_TYPE(object), &tensor->api) < 0 || refuse_lazy(state, object) < 0)
+        return -1;
+    int done = import_by_table(state, stream, tensor);
+    if (done)
+        return done < 0 ? -1 : 0;
+    if (tensor->api || PyObject_HasAttr((PyObject *)Py_TYPE(object), state->names.dlpack))
+        return import_capsule(state, object, stream, tensor);
+    return gm_cuda_interface_import(state, object, stream, tensor);
 }
 
 void gm_dlpack_release(gm_dlpack_tensor *tensor)
 {
-    DLManagedTensorVersioned *versioned = tensor->versioned;
-    DLManagedTensor *legacy = tensor->legacy;
-    gm_block *block = tensor->block;
-    PyObject *type, *value, *traceback;
+    const gm_array *array = &tensor->array;
 
-    tensor->versioned = NULL;
-    tensor->legacy = NULL;
-    tensor->block = NULL;
-    /* A deleter may run Python code, which must find no exception set. */
-    PyErr_Fetch(&type, &value, &traceback);
-    if (versioned && versioned->deleter)
-        versioned->deleter(versioned);
-    if (legacy && legacy->deleter)
-        legacy->deleter(legacy);
-    if (block)
-        gm_block_release(block);
-    PyErr_Restore(type, value, traceback);
+    if (array->device == GM_CPU) {
+        gm_owner_drop(&tensor->owner);
+        return;
+    }
+    if (tensor->home)
+        gm_stream_join(array->device_id, array->stream, tensor->home);
+    if (tensor->home && !tensor->owner.object)
+        gm_owner_drop(&tensor->owner);
+    else
+        gm_owner_drop_after(tensor->state, &tensor->owner, array->device_id, array->stream);
 }

@@ -6,7 +6,10 @@
     NAME(dlpack, "__dlpack__")                                                                                         \
     NAME(device, "__dlpack_device__")                                                                                  \
     NAME(exchange_api, "__dlpack_c_exchange_api__")                                                                    \
+    NAME(stream, "stream")                                                                                             \
     NAME(max_version, "max_version")                                                                                   \
+    NAME(cuda_interface, "__cuda_array_interface__")                                                                   \
+    NAME(cuda_stream, "__cuda_stream__")                                                                               \
     NAME(array_namespace, "__array_namespace__")                                                                       \
     NAME(from_dlpack, "from_dlpack")                                                                                   \
     NAME(mro, "__mro__")                                                                                               \

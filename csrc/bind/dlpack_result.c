@@ -3,6 +3,7 @@
 #include "operand.h"
 #include "raise.h"
 #include "state.h"
+#include "stream.h"
 #include "../base/memory.h"
 #include "../base/overlap.h"
 #include <string.h>
@@ -28,15 +29,36 @@ static void set_error(void *context, const char *kind, const char *message)
     PyGILState_Release(held);
 }
 
-static int has_allocator(const DLPackExchangeAPI *api)
+/* What the library allocates on a device is ordered on the stream that it works on, so that must be known. */
+static int has_allocator(const DLPackExchangeAPI *api, gm_device_kind device)
 {
-    return api && api->managed_tensor_allocator && api->managed_tensor_to_py_object_no_sync;
+    return api && api->managed_tensor_allocator && api->managed_tensor_to_py_object_no_sync &&
+           (device == GM_CPU || api->current_work_stream);
 }
 
-static int allocate_theirs(gm_dlpack_tensor *result, int ndim, const int64_t *shape, DLDataType dtype)
+/* Memory that the library takes from its own stream, which the stream of the work must come after. */
+static int settle_memory(gm_dlpack_tensor *result, void *stream)
+{
+    gm_array *array = &result->array;
+
+    if (array->device == GM_CPU) {
+        /* PyTorch does not ask for huge pages; the page faults would take longer than the work. */
+        uintptr_t low, high;
+        gm_span(array, &low, &high);
+        gm_advise_huge_pages((void *)low, high - low);
+        return 0;
+    }
+    array->stream = stream;
+    if (gm_stream_of_table(result->api, array->device_id, &result->home) < 0)
+        return -1;
+    return gm_stream_order(array->device_id, result->home, stream);
+}
+
+static int allocate_theirs(gm_dlpack_tensor *result, DLDevice device, void *stream, int ndim, const int64_t *shape,
+                           DLDataType dtype)
 {
     int64_t lengths[GM_MAX_NDIM];
-    DLTensor prototype = {.device = {kDLCPU, 0}, .ndim = ndim, .dtype = dtype, .shape = lengths};
+    DLTensor prototype = {.device = device, .ndim = ndim, .dtype = dtype, .shape = lengths};
     DLManagedTensorVersioned *managed = NULL;
 
     memcpy(lengths, shape, (size_t)ndim * sizeof *shape);
@@ -48,46 +70,58 @@ static int allocate_theirs(gm_dlpack_tensor *result, int ndim, const int64_t *sh
     if (gm_dlpack_adopt(managed, result) < 0)
         return -1;
     if (result->array.ndim != ndim || memcmp(result->array.shape, shape, (size_t)ndim * sizeof *shape) != 0 ||
-        result->dtype.code != dtype.code || result->dtype.bits != dtype.bits) {
-        gm_dlpack_release(result);
-        return gm_raise(GM_DLPACK_MALFORMED, "its allocator gave another shape or type than was asked for");
-    }
-    /* PyTorch does not ask for huge pages; the page faults would take longer than the work. */
-    uintptr_t low, high;
-    gm_span(&result->array, &low, &high);
-    gm_advise_huge_pages((void *)low, high - low);
-    return 0;
+        result->dtype.code != dtype.code || result->dtype.bits != dtype.bits ||
+        result->array.device != gm_dlpack_device_kind((int)device.device_type) ||
+        result->array.device_id != device.device_id)
+        gm_raise(GM_DLPACK_MALFORMED, "its allocator gave another shape, type or device than was asked for");
+    else if (settle_memory(result, stream) == 0)
+        return 0;
+    gm_owner_drop(&result->owner);
+    return -1;
 }
 
-static int allocate_ours(gm_dlpack_tensor *result, int ndim, const int64_t *shape, DLDataType dtype)
+static int allocate_ours(gm_dlpack_tensor *result, DLDevice device, void *stream, int ndim, const int64_t *shape,
+                         DLDataType dtype)
 {
-    result->block = gm_block_new(ndim, shape, dtype);
-    if (!result->block)
-        return gm_raise(GM_NO_MEMORY, "the result");
+    gm_failure failure;
+    PyThreadState *saved = device.device_type == kDLCUDA ? PyEval_SaveThread() : NULL;
+    gm_block *block = gm_block_new(device, stream, ndim, shape, dtype, &failure);
+
+    if (saved)
+        PyEval_RestoreThread(saved);
+    if (!block)
+        return gm_raise(failure.status, failure.text);
+    result->owner.block = block;
     result->dtype = dtype;
     result->readonly = NULL;
-    if (gm_dlpack_view(&result->block->tensor, &result->array) == 0)
+    if (gm_dlpack_view(&block->tensor, &result->array) == 0) {
+        result->array.stream = stream;
         return 0;
-    gm_dlpack_release(result);
+    }
+    gm_owner_drop(&result->owner);
     return -1;
 }
 
 int gm_dlpack_empty(gm_state *state, const gm_dlpack_tensor *like, int ndim, const int64_t *shape, DLDataType dtype,
                     gm_dlpack_tensor *result)
 {
-    (void)state;
-    result->versioned = NULL;
-    result->legacy = NULL;
-    result->block = NULL;
+    gm_device_kind kind = like->array.device;
+    DLDevice device = {kind == GM_CUDA ? kDLCUDA : kDLCPU, like->array.device_id};
+
+    result->owner = (gm_owner){NULL, NULL, NULL, NULL};
+    result->home = NULL;
+    result->state = state;
     result->object = NULL;
     result->api = like->api;
-    return has_allocator(like->api) ? allocate_theirs(result, ndim, shape, dtype)
-                                    : allocate_ours(result, ndim, shape, dtype);
+    return has_allocator(like->api, kind) ? allocate_theirs(result, device, like->array.stream, ndim, shape, dtype)
+                                          : allocate_ours(result, device, like->array.stream, ndim, shape, dtype);
 }
 
 void gm_dlpack_discard(gm_dlpack_tensor *result)
 {
-    gm_dlpack_release(result);
+    if (result->home)
+        gm_stream_join(result->array.device_id, result->array.stream, result->home);
+    gm_owner_drop(&result->owner);
 }
 
 /* The table steals the tensor, also when it fails. */
@@ -170,6 +204,25 @@ static int find_in_packages(const gm_state *state, PyObject *object, PyObject **
     return found;
 }
 
+/* Numba has no from_dlpack; what it makes of a CUDA array interface it need not wait for, as it works on the stream
+ * that we make ready. */
+static int as_numba(PyObject *type, PyObject *array, PyObject **made)
+{
+    static const char name[] = "numba.cuda";
+    PyObject *given = PyObject_GetAttrString(type, "__module__"), *key = PyUnicode_FromString(name), *module = NULL;
+
+    *made = NULL;
+    int theirs = given && key && PyUnicode_Check(given) && PyUnicode_Tailmatch(given, key, 0, PY_SSIZE_T_MAX, -1) > 0;
+    if (theirs)
+        module = PyImport_GetModule(key);
+    if (module)
+        *made = PyObject_CallMethod(module, "as_cuda_array", "OO", array, Py_False);
+    Py_XDECREF(module);
+    Py_XDECREF(key);
+    Py_XDECREF(given);
+    return *made || PyErr_Occurred();
+}
+
 /* Takes over the reference to the block. */
 static PyObject *finish_ours(gm_state *state, PyObject *object, gm_block *block)
 {
@@ -177,6 +230,10 @@ static PyObject *finish_ours(gm_state *state, PyObject *object, gm_block *block)
 
     if (!array || gm_array_block(state, object))
         return array;
+    if (block->stream && as_numba((PyObject *)Py_TYPE(object), array, &made)) {
+        Py_DECREF(array);
+        return made;
+    }
     int found = find_in_namespace(state, object, &from_dlpack);
     if (!found)
         found = find_in_packages(state, object, &from_dlpack);
@@ -188,13 +245,37 @@ static PyObject *finish_ours(gm_state *state, PyObject *object, gm_block *block)
     return made;
 }
 
+/* Marks the end of the work; a library whose table wraps it without asking has its stream wait. */
+static int settle_block(const gm_dlpack_tensor *like, gm_block *block)
+{
+    gm_failure failure = {GM_OK, ""};
+    void *home = NULL;
+
+    if (!block->stream)
+        return 0;
+    if (like->api && like->api->current_work_stream &&
+        gm_stream_of_table(like->api, block->tensor.device.device_id, &home) < 0)
+        return -1;
+    PyThreadState *saved = PyEval_SaveThread();
+    gm_status status = gm_block_filled(block, &failure);
+    if (status == GM_OK && home)
+        status = gm_block_ready(block, home, &failure);
+    PyEval_RestoreThread(saved);
+    return status == GM_OK ? 0 : gm_raise(status, failure.text);
+}
+
 PyObject *gm_dlpack_finish(gm_state *state, const gm_dlpack_tensor *like, gm_dlpack_tensor *result)
 {
-    DLManagedTensorVersioned *managed = result->versioned;
-    gm_block *block = result->block;
+    DLManagedTensorVersioned *managed = result->owner.versioned;
+    gm_block *block = result->owner.block;
 
-    result->versioned = NULL;
-    result->block = NULL;
+    if (block && settle_block(like, block) < 0) {
+        gm_dlpack_discard(result);
+        return NULL;
+    }
+    if (result->home)
+        gm_stream_join(result->array.device_id, result->array.stream, result->home);
+    result->owner = (gm_owner){NULL, NULL, NULL, NULL};
     if (managed)
         return finish_by_table(like->api, managed);
     if (!like->api || !like->api->managed_tensor_to_py_object_no_sync)

@@ -1,5 +1,7 @@
 #include "dlpack_type.h"
 #include "raise.h"
+#include "../cuda/backend.h"
+#include <stdio.h>
 
 /* Widths as a mask, so that W(8) | W(16) reads as a set: bit 3 is 8, bit 4 is 16, ... */
 #define W(bits) ((bits) == 8 ? 1 : (bits) == 16 ? 2 : (bits) == 32 ? 4 : (bits) == 64 ? 8 : 16)
@@ -65,6 +67,34 @@ const char *gm_dlpack_format(DLDataType type)
     return type.code < CODES && width >= 0 ? codes[type.code].formats[width] : NULL;
 }
 
+/* NumPy's letters; the types that it has none for go by DLPack only. */
+static const struct {
+    char kind;
+    uint8_t code;
+} kinds[] = {{'b', kDLBool}, {'i', kDLInt}, {'u', kDLUInt}, {'f', kDLFloat}, {'c', kDLComplex}};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+int gm_dlpack_type_from(char kind, int64_t bytes, DLDataType *type)
+{
+    for (int i = 0; i < KINDS; i++)
+        if (kinds[i].kind == kind && bytes >= 1 && bytes <= 16 && width_index((int)bytes * 8) >= 0 &&
+            codes[kinds[i].code].widths & 1 << width_index((int)bytes * 8)) {
+            *type = (DLDataType){kinds[i].code, (uint8_t)(bytes * 8), 1};
+            return 1;
+        }
+    return 0;
+}
+
+const char *gm_dlpack_type_string(DLDataType type, char text[8])
+{
+    for (int i = 0; i < KINDS; i++)
+        if (kinds[i].code == type.code) {
+            snprintf(text, 8, "%c%c%d", type.bits == 8 ? '|' : '<', kinds[i].kind, type.bits / 8);
+            return text;
+        }
+    return NULL;
+}
+
 gm_dtype gm_dlpack_to_dtype(DLDataType type)
 {
     for (int i = 0; i < GM_DTYPE_COUNT; i++) {
@@ -85,12 +115,19 @@ DLDataType gm_dlpack_from_dtype(gm_dtype dtype)
     return rows[dtype];
 }
 
-int gm_dlpack_check_device(int device_type)
+gm_device_kind gm_dlpack_device_kind(int device_type)
+{
+    return device_type == kDLCUDA || device_type == kDLCUDAManaged ? GM_CUDA : GM_CPU;
+}
+
+int gm_dlpack_check_device(int device_type, int device_id)
 {
     if (device_type == kDLCPU || device_type == kDLCUDAHost || device_type == kDLROCMHost)
         return 0;
-    if (device_type == kDLCUDA || device_type == kDLCUDAManaged)
-        return gm_raise(GM_DLPACK_CUDA);
+    if (gm_dlpack_device_kind(device_type) == GM_CUDA) {
+        gm_failure failure;
+        return gm_cuda_open(device_id, &failure) == GM_OK ? 0 : gm_raise(failure.status, failure.text);
+    }
     int known = device_type > 0 && device_type < (int)(sizeof devices / sizeof *devices) && devices[device_type];
     return gm_raise(GM_DLPACK_DEVICE, device_type, known ? devices[device_type] : "unknown");
 }
@@ -160,7 +197,8 @@ int gm_dlpack_view(const DLTensor *tensor, gm_array *array)
 {
     int64_t bytes = 0;
 
-    if (gm_dlpack_check_device((int)tensor->device.device_type) < 0 || check_type(tensor->dtype) < 0)
+    int device = (int)tensor->device.device_type;
+    if (gm_dlpack_check_device(device, tensor->device.device_id) < 0 || check_type(tensor->dtype) < 0)
         return -1;
     if (tensor->ndim < 0 || tensor->ndim > GM_MAX_NDIM)
         return gm_raise(GM_DLPACK_NDIM, (int)tensor->ndim, GM_MAX_NDIM);
@@ -169,8 +207,8 @@ int gm_dlpack_view(const DLTensor *tensor, gm_array *array)
 
     array->itemsize = tensor->dtype.bits / 8;
     array->ndim = tensor->ndim;
-    array->device = GM_CPU;
-    array->device_id = 0;
+    array->device = gm_dlpack_device_kind(device);
+    array->device_id = array->device == GM_CPU ? 0 : tensor->device.device_id;
     array->stream = NULL;
     if (dense(tensor, array, &bytes) < 0)
         return -1;

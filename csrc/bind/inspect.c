@@ -107,7 +107,7 @@ PyObject *gm_py_fail_allocation(PyObject *module, PyObject *count)
 static int dense_from(gm_state *state, PyObject *object, const char *what, int written, gm_operand *operand,
                       int64_t *bytes)
 {
-    if (gm_operand_from(state, object, what, operand) < 0)
+    if (gm_operand_on_host(state, object, what, operand) < 0)
         return -1;
     gm_array *array = &operand->array;
     int dense = 1;

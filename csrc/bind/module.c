@@ -30,6 +30,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
 static int clear(PyObject *module)
 {
     gm_state *state = gm_state_of(module);
+    gm_owner_poll(state); /* what is still under way is left to the end of the process */
     Py_CLEAR(state->array_type);
     gm_dlpack_clear(state);
     return 0;
@@ -69,6 +70,8 @@ static PyMethodDef methods[] = {
     {"_cuda_move", FASTCALL(gm_py_cuda_move), METH_FASTCALL,
      "_cuda_move($module, device, stream, itemsize, shape, src_strides, dst_strides, src, dst, /)\n--\n\nMoves between "
      "device addresses on a stream; nothing is checked."},
+    {"_kept", gm_py_kept, METH_NOARGS,
+     "_kept($module, /)\n--\n\nGives back the arrays whose work on a stream has happened; how many are still kept."},
     {"_fail_allocation", gm_py_fail_allocation, METH_O,
      "_fail_allocation($module, count, /)\n--\n\nFails this thread's allocation after `count` more; -1 ends it."},
     {NULL, NULL, 0, NULL},

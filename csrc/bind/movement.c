@@ -2,6 +2,7 @@
 #include "movement.h"
 #include "args.h"
 #include "operand.h"
+#include "place.h"
 #include "raise.h"
 #include "transfer.h"
 
@@ -64,6 +65,9 @@ static int permuted(const gm_movement *movement, PyObject *axes, const gm_array 
 
     if (movement->order(axes, source->ndim, from) < 0)
         return -1;
+    view->device = source->device;
+    view->device_id = source->device_id;
+    view->stream = source->stream;
     view->data = source->data;
     view->itemsize = source->itemsize;
     view->ndim = source->ndim;
@@ -106,21 +110,28 @@ static PyObject *move(PyObject *module, const gm_movement *movement, PyObject *c
     PyObject *values[GM_MAX_PARAMETERS];
     gm_operand source;
     gm_array view;
+    gm_place place;
     gm_transfer transfer;
+    int through;
     PyObject *result = NULL;
 
     if (gm_parse(&movement->parameters, args, nargs, kwnames, values) < 0)
         return NULL;
     PyObject *const *option = values + 1 + movement->has_axes;
     PyObject *out = option[0];
-    if (gm_check_place(option[1], option[3], values[0]) < 0 ||
-        gm_transfer_from(state, option[2], movement->lesson, &transfer) < 0)
+    if (gm_place_from(state, option[1], option[3], values[0], &place) < 0)
         return NULL;
-    if (gm_operand_from(state, values[0], "x", &source) < 0)
+    gm_owner_poll(state);
+    if (gm_operand_from(state, values[0], "x", place.stream, &source) < 0)
         return NULL;
-    if (permuted(movement, movement->has_axes ? values[1] : NULL, &source.array, &view) == 0)
+    if (gm_place_check(&place, &source.array, &through) == 0 &&
+        gm_transfer_from(state, option[2], movement->lesson, through < 0 ? source.array.device : GM_CUDA, &transfer) ==
+            0 &&
+        permuted(movement, movement->has_axes ? values[1] : NULL, &source.array, &view) == 0) {
+        transfer.through = through;
         result = out && out != Py_None ? into_out(state, &transfer, out, &source, &view)
                                        : into_new(state, &transfer, &source, &view);
+    }
     gm_operand_release(&source);
     return result;
 }

@@ -1,4 +1,5 @@
 #include "operand.h"
+#include "place.h"
 #include "raise.h"
 #include "../base/overlap.h"
 #include <string.h>
@@ -83,19 +84,29 @@ static int from_numpy(PyObject *object, const char *what, gm_operand *operand)
     return 0;
 }
 
-int gm_operand_from(gm_state *state, PyObject *object, const char *what, gm_operand *operand)
+int gm_operand_from(gm_state *state, PyObject *object, const char *what, void *stream, gm_operand *operand)
 {
     if (PyArray_Check(object))
         return from_numpy(object, what, operand);
     if (!gm_dlpack_speaks(state, object))
         return gm_raise(GM_NOT_AN_ARRAY, what, Py_TYPE(object));
-    if (gm_dlpack_import(state, object, &operand->tensor) < 0)
+    if (gm_dlpack_import(state, object, stream, &operand->tensor) < 0)
         return -1;
     operand->array = operand->tensor.array;
     operand->descr = NULL;
     operand->object = object;
     operand->readonly = operand->tensor.readonly;
     return 0;
+}
+
+int gm_operand_on_host(gm_state *state, PyObject *object, const char *what, gm_operand *operand)
+{
+    if (gm_operand_from(state, object, what, NULL, operand) < 0)
+        return -1;
+    if (operand->array.device == GM_CPU)
+        return 0;
+    gm_operand_release(operand);
+    return gm_raise(GM_NOT_ON_HOST, what);
 }
 
 void gm_operand_release(gm_operand *operand)
@@ -222,6 +233,8 @@ static int check_out(const gm_operand *out, const gm_operand *like, int ndim, co
 {
     int overlaps;
 
+    if (out->array.device != like->array.device || out->array.device_id != like->array.device_id)
+        return raise_pair(GM_OUT_DEVICE, gm_place_name(&out->array), gm_place_name(&like->array));
     if (!same_shape(&out->array, ndim, shape))
         return raise_pair(GM_OUT_SHAPE, gm_shape_tuple(out->array.ndim, out->array.shape), gm_shape_tuple(ndim, shape));
     if (!same_dtype(out, like))
@@ -236,7 +249,7 @@ static int check_out(const gm_operand *out, const gm_operand *like, int ndim, co
 int gm_operand_out(gm_state *state, PyObject *object, const gm_operand *like, int ndim, const int64_t *shape,
                    gm_operand *out)
 {
-    if (gm_operand_from(state, object, "out", out) < 0)
+    if (gm_operand_from(state, object, "out", like->array.stream, out) < 0)
         return -1;
     if (check_out(out, like, ndim, shape) == 0)
         return 0;

@@ -12,17 +12,21 @@ typedef struct gm_operand {
 } gm_operand;
 
 /* Takes `object` apart; `what` names it in errors ("x", "out"). 0, or -1 with an exception. On success the caller
- * releases it. Subclasses of ndarray are taken as the plain array that they hold, but for masked arrays. */
-int gm_operand_from(gm_state *state, PyObject *object, const char *what, gm_operand *operand);
+ * releases it. Subclasses of ndarray are taken as the plain array that they hold, but for masked arrays. What is on a
+ * device is made ready on `stream`; NULL for one of its library's choice, which array.stream says. */
+int gm_operand_from(gm_state *state, PyObject *object, const char *what, void *stream, gm_operand *operand);
+/* For what can be done in host memory only. */
+int gm_operand_on_host(gm_state *state, PyObject *object, const char *what, gm_operand *operand);
 void gm_operand_release(gm_operand *operand);
 
-/* A new dense C-order array of `like`'s library and dtype. On success the caller finishes or discards it. */
+/* A new dense C-order array of `like`'s library and dtype, on its device and stream. On success the caller finishes or
+ * discards it. */
 int gm_operand_empty(gm_state *state, const gm_operand *like, int ndim, const int64_t *shape, gm_operand *result);
 /* Hands the result over as a Python object (a new reference), or NULL with an exception; it is gone either way. */
 PyObject *gm_operand_finish(gm_state *state, const gm_operand *like, gm_operand *result);
 void gm_operand_discard(gm_operand *result);
 
-/* out=: as gm_operand_from, and whether it can take a result of that shape and of `like`'s dtype. */
+/* out=: as gm_operand_from, and whether it can take a result of that shape and of `like`'s dtype and device. */
 int gm_operand_out(gm_state *state, PyObject *object, const gm_operand *like, int ndim, const int64_t *shape,
                    gm_operand *out);
 

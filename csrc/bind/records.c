@@ -19,7 +19,7 @@ static int field_from(gm_state *state, PyObject *object, PyObject *offset, const
 {
     gm_operand plane;
 
-    if (gm_operand_from(state, object, "a plane", &plane) < 0)
+    if (gm_operand_on_host(state, object, "a plane", &plane) < 0)
         return -1;
     const gm_array *array = &plane.array;
     int64_t size = array->itemsize;
@@ -77,7 +77,7 @@ static PyObject *convert(PyObject *module, PyObject *const *args, Py_ssize_t nar
         PyErr_SetString(PyExc_TypeError, "records, a list of planes and a list of as many offsets are needed");
         return NULL;
     }
-    if (gm_operand_from(state, args[0], "x", &records) < 0)
+    if (gm_operand_on_host(state, args[0], "x", &records) < 0)
         return NULL;
     if (!records.descr || records.array.ndim != 1 || (!gathers && records.readonly))
         PyErr_SetString(PyExc_ValueError, "the records must be a one-dimensional ndarray, writable to be scattered to");

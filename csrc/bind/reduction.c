@@ -3,6 +3,7 @@
 #include "args.h"
 #include "dtypes.h"
 #include "operand.h"
+#include "place.h"
 #include "raise.h"
 #include "transfer.h"
 #include "../base/memory.h"
@@ -82,6 +83,9 @@ static int choose_types(gm_reduction *r, PyObject *dtype, const gm_operand *x, g
         return raise_type(GM_SUM_TYPE, x, NULL);
     r->from = (gm_dtype)from;
 
+    like->array.device = GM_CPU;
+    like->array.device_id = 0;
+    like->array.stream = NULL;
     like->descr = NULL;
     if (x->descr) {
         if (!(like->descr = numpy_result(dtype, r->from, x->descr)))
@@ -121,7 +125,7 @@ static int fill_with_zeros(gm_state *state, const gm_array *result)
 
     zeros.data = (char *)zero;
     memset(zeros.strides, 0, sizeof zeros.strides);
-    return gm_transfer_from(state, NULL, GM_LESSON_COPY, &fastest) < 0
+    return gm_transfer_from(state, NULL, GM_LESSON_COPY, GM_CPU, &fastest) < 0
                ? -1
                : gm_transfer_apart(state, &fastest, result, &zeros);
 }
@@ -148,12 +152,12 @@ static int add_up_aside(gm_state *state, const gm_reduction *r, const gm_array *
     gm_transfer fastest;
     gm_array aside;
 
-    if (gm_transfer_from(state, NULL, GM_LESSON_COPY, &fastest) < 0 || gm_dense_like(out, &aside) < 0)
+    if (gm_transfer_from(state, NULL, GM_LESSON_COPY, GM_CPU, &fastest) < 0 || gm_dense_like(out, &aside) < 0)
         return -1;
     int rc = add_up(state, r, x, &aside);
     if (rc == 0)
         rc = gm_transfer_apart(state, &fastest, out, &aside);
-    gm_free(aside.data);
+    gm_dense_free(&aside);
     return rc;
 }
 
@@ -188,30 +192,46 @@ static int to_native(gm_state *state, gm_operand *x, PyObject **converted)
     PyArray_Descr *native = PyArray_DescrNewByteorder(x->descr, NPY_NATIVE);
     if (!native || !(*converted = PyArray_FromArray((PyArrayObject *)x->object, native, 0)))
         return -1;
-    return gm_operand_from(state, *converted, "x", x);
+    return gm_operand_from(state, *converted, "x", NULL, x);
+}
+
+static PyObject *sum_on_host(gm_state *state, PyObject *const *value, gm_operand *x)
+{
+    PyObject *native, *result = NULL;
+    gm_operand like;
+    gm_reduction r;
+
+    int id = gm_stage_from(state, value[STAGE], GM_LESSON_REDUCE, GM_CPU);
+    if (id < 0)
+        return NULL;
+    r.stage = gm_cpu_sum_stage((gm_stage_id)id);
+    if (choose_shape(&r, value[AXIS], value[KEEPDIMS], &x->array) == 0 &&
+        choose_types(&r, value[DTYPE], x, &like) == 0) {
+        if (to_native(state, x, &native) == 0)
+            result = sum_into(state, &r, value[OUT], x, &like);
+        Py_XDECREF(native);
+        Py_XDECREF((PyObject *)like.descr);
+    }
+    return result;
 }
 
 PyObject *gm_py_sum(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     gm_state *state = gm_state_of(module);
-    PyObject *value[GM_MAX_PARAMETERS], *native, *result = NULL;
-    gm_operand x, like;
-    gm_reduction r;
+    PyObject *value[GM_MAX_PARAMETERS], *result = NULL;
+    gm_operand x;
+    gm_place place;
+    int through;
 
     if (gm_parse(&parameters, args, nargs, kwnames, value) < 0 ||
-        gm_check_place(value[DEVICE], value[STREAM], value[X]) < 0)
+        gm_place_from(state, value[DEVICE], value[STREAM], value[X], &place) < 0 ||
+        gm_operand_from(state, value[X], "x", place.stream, &x) < 0)
         return NULL;
-    int id = gm_stage_from(state, value[STAGE], GM_LESSON_REDUCE);
-    if (id < 0 || gm_operand_from(state, value[X], "x", &x) < 0)
-        return NULL;
-    r.stage = gm_cpu_sum_stage((gm_stage_id)id);
-
-    if (choose_shape(&r, value[AXIS], value[KEEPDIMS], &x.array) == 0 &&
-        choose_types(&r, value[DTYPE], &x, &like) == 0) {
-        if (to_native(state, &x, &native) == 0)
-            result = sum_into(state, &r, value[OUT], &x, &like);
-        Py_XDECREF(native);
-        Py_XDECREF((PyObject *)like.descr);
+    if (gm_place_check(&place, &x.array, &through) == 0) {
+        if (x.array.device == GM_CUDA || through >= 0)
+            gm_raise(GM_NO_CUDA_SUM);
+        else
+            result = sum_on_host(state, value, &x);
     }
     gm_operand_release(&x);
     return result;

@@ -26,10 +26,29 @@ gm_status gm_cuda_figures_of(int device, gm_cuda_figures *figures, gm_failure *f
     return refuse(failure);
 }
 
+gm_status gm_cuda_open(int device, gm_failure *failure)
+{
+    (void)device;
+    return refuse(failure);
+}
+
+gm_status gm_cuda_device_of(const void *memory, int *device, gm_failure *failure)
+{
+    (void)memory, (void)device;
+    return refuse(failure);
+}
+
 gm_status gm_cuda_move(int device, void *stream, const gm_plan *plan, char *dst, const char *src, gm_stage_id stage,
                        gm_failure *failure)
 {
     (void)device, (void)stream, (void)plan, (void)dst, (void)src, (void)stage;
+    return refuse(failure);
+}
+
+gm_status gm_cuda_move_host(int device, const gm_plan *plan, char *dst, const char *src, gm_stage_id stage,
+                            gm_host_copy copy, gm_failure *failure)
+{
+    (void)device, (void)plan, (void)dst, (void)src, (void)stage, (void)copy;
     return refuse(failure);
 }
 
@@ -50,16 +69,33 @@ void gm_cuda_free(int device, void *stream, void *memory)
     (void)device, (void)stream, (void)memory;
 }
 
-gm_status gm_cuda_when_done(int device, void *stream, void (*done)(void *ctx), void *ctx, gm_failure *failure)
-{
-    (void)device, (void)stream, (void)done, (void)ctx;
-    return refuse(failure);
-}
-
 gm_status gm_cuda_order(int device, void *first, void *later, gm_failure *failure)
 {
     (void)device, (void)first, (void)later;
     return refuse(failure);
+}
+
+gm_status gm_cuda_mark(int device, void *stream, void **mark, gm_failure *failure)
+{
+    (void)device, (void)stream, (void)mark;
+    return refuse(failure);
+}
+
+int gm_cuda_happened(int device, void *mark)
+{
+    (void)device, (void)mark;
+    return 1;
+}
+
+gm_status gm_cuda_after(int device, void *stream, void *mark, gm_failure *failure)
+{
+    (void)device, (void)stream, (void)mark;
+    return refuse(failure);
+}
+
+void gm_cuda_unmark(int device, void *mark)
+{
+    (void)device, (void)mark;
 }
 
 gm_status gm_cuda_wait(int device, void *stream, gm_failure *failure)

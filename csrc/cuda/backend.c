@@ -23,11 +23,35 @@ gm_status gm_cuda_figures_of(int device, gm_cuda_figures *figures, gm_failure *f
     return GM_OK;
 }
 
+gm_status gm_cuda_open(int device, gm_failure *failure)
+{
+    return gm_gpu_get(device, failure) ? GM_OK : failure->status;
+}
+
 /* Opens the device and enters its context; the caller ends the visit when this returns GM_OK. */
 static gm_status begin(int device, gm_visit *visit, gm_failure *failure)
 {
     const gm_gpu *gpu = gm_gpu_get(device, failure);
     return gpu ? gm_visit_begin(visit, gpu, failure) : failure->status;
+}
+
+gm_status gm_cuda_device_of(const void *memory, int *device, gm_failure *failure)
+{
+    gm_visit visit = {NULL, 0};
+    CUcontext current = NULL;
+    gm_status status = GM_OK;
+
+    const gm_driver *driver = gm_driver_open(failure);
+    if (!driver)
+        return failure->status;
+    /* Any context will do, as addresses are the same in all; one that is there is cheaper than one on device 0. */
+    driver->cuCtxGetCurrent(&current);
+    if (!current && (status = begin(0, &visit, failure)) != GM_OK)
+        return status;
+    status = GM_CU(driver, failure, cuPointerGetAttribute, device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                   (CUdeviceptr)(uintptr_t)memory);
+    gm_visit_end(&visit);
+    return status;
 }
 
 gm_status gm_cuda_alloc(int device, void *stream, int64_t bytes, void **memory, gm_failure *failure)
@@ -55,15 +79,15 @@ void gm_cuda_free(int device, void *stream, void *memory)
     gm_visit_end(&visit);
 }
 
-gm_status gm_cuda_when_done(int device, void *stream, void (*done)(void *ctx), void *ctx, gm_failure *failure)
+/* Events carry no time here, which would make them slower. */
+static gm_status record(const gm_driver *driver, void *stream, CUevent *event, gm_failure *failure)
 {
-    gm_visit visit;
-
-    gm_status status = begin(device, &visit, failure);
+    gm_status status = GM_CU(driver, failure, cuEventCreate, event, CU_EVENT_DISABLE_TIMING);
     if (status != GM_OK)
         return status;
-    status = GM_CU(visit.gpu->driver, failure, cuLaunchHostFunc, (CUstream)stream, done, ctx);
-    gm_visit_end(&visit);
+    status = GM_CU(driver, failure, cuEventRecord, *event, (CUstream)stream);
+    if (status != GM_OK)
+        driver->cuEventDestroy(*event);
     return status;
 }
 
@@ -78,15 +102,70 @@ gm_status gm_cuda_order(int device, void *first, void *later, gm_failure *failur
     if (status != GM_OK)
         return status;
     const gm_driver *driver = visit.gpu->driver;
-    status = GM_CU(driver, failure, cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
+    status = record(driver, first, &event, failure);
     if (status == GM_OK) {
-        status = GM_CU(driver, failure, cuEventRecord, event, (CUstream)first);
-        if (status == GM_OK)
-            status = GM_CU(driver, failure, cuStreamWaitEvent, (CUstream)later, event, 0);
+        status = GM_CU(driver, failure, cuStreamWaitEvent, (CUstream)later, event, 0);
         driver->cuEventDestroy(event); /* the driver keeps it until it has happened */
     }
     gm_visit_end(&visit);
     return status;
+}
+
+gm_status gm_cuda_mark(int device, void *stream, void **mark, gm_failure *failure)
+{
+    gm_visit visit;
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUevent event = NULL;
+
+    gm_status status = begin(device, &visit, failure);
+    if (status != GM_OK)
+        return status;
+    status = GM_CU(visit.gpu->driver, failure, cuStreamIsCapturing, (CUstream)stream, &capture);
+    if (status == GM_OK && capture == CU_STREAM_CAPTURE_STATUS_NONE)
+        status = record(visit.gpu->driver, stream, &event, failure);
+    *mark = status == GM_OK ? event : NULL;
+    gm_visit_end(&visit);
+    return status;
+}
+
+int gm_cuda_happened(int device, void *mark)
+{
+    /* The question is allowed while another thread captures a graph, if we say that we know. */
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    gm_visit visit;
+    gm_failure ignored;
+
+    if (begin(device, &visit, &ignored) != GM_OK)
+        return 0;
+    const gm_driver *driver = visit.gpu->driver;
+    driver->cuThreadExchangeStreamCaptureMode(&mode);
+    int happened = driver->cuEventQuery((CUevent)mark) != CUDA_ERROR_NOT_READY; /* a broken context does no work */
+    driver->cuThreadExchangeStreamCaptureMode(&mode);
+    gm_visit_end(&visit);
+    return happened;
+}
+
+gm_status gm_cuda_after(int device, void *stream, void *mark, gm_failure *failure)
+{
+    gm_visit visit;
+
+    gm_status status = begin(device, &visit, failure);
+    if (status != GM_OK)
+        return status;
+    status = GM_CU(visit.gpu->driver, failure, cuStreamWaitEvent, (CUstream)stream, (CUevent)mark, 0);
+    gm_visit_end(&visit);
+    return status;
+}
+
+void gm_cuda_unmark(int device, void *mark)
+{
+    gm_visit visit;
+    gm_failure ignored;
+
+    if (!mark || begin(device, &visit, &ignored) != GM_OK)
+        return;
+    visit.gpu->driver->cuEventDestroy((CUevent)mark);
+    gm_visit_end(&visit);
 }
 
 gm_status gm_cuda_wait(int device, void *stream, gm_failure *failure)

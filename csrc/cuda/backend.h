@@ -26,9 +26,25 @@ const char *gm_cuda_chips(void);
 int gm_cuda_count(gm_failure *failure);
 gm_status gm_cuda_figures_of(int device, gm_cuda_figures *figures, gm_failure *failure);
 
+/* Whether the device can be worked on; opens it on first use. */
+gm_status gm_cuda_open(int device, gm_failure *failure);
+/* The device that memory belongs to. */
+gm_status gm_cuda_device_of(const void *memory, int *device, gm_failure *failure);
+
 /* dst[plan] = src[plan] on `stream` of `device`; memory that does not overlap. */
 gm_status gm_cuda_move(int device, void *stream, const gm_plan *plan, char *dst, const char *src, gm_stage_id stage,
                        gm_failure *failure);
+
+/* How bytes are copied between host arrays and pinned buffers: by all cores, which this back end knows nothing of. */
+typedef struct gm_host_copy {
+    gm_status (*function)(void *context, char *dst, const char *src, int64_t bytes);
+    void *context;
+} gm_host_copy;
+
+/* The same for arrays in host memory, whose items go through `device`; done on return. They must not overlap, and the
+ * destination must be dense: what is between its items would be overwritten. */
+gm_status gm_cuda_move_host(int device, const gm_plan *plan, char *dst, const char *src, gm_stage_id stage,
+                            gm_host_copy copy, gm_failure *failure);
 
 /* Swaps axes a and b of equal length inside one array, on `stream` of `device`. The view must not overlap itself. */
 gm_status gm_cuda_swap_axes(int device, void *stream, const gm_array *array, int a, int b, gm_failure *failure);
@@ -37,14 +53,22 @@ gm_status gm_cuda_swap_axes(int device, void *stream, const gm_array *array, int
 gm_status gm_cuda_alloc(int device, void *stream, int64_t bytes, void **memory, gm_failure *failure);
 void gm_cuda_free(int device, void *stream, void *memory);
 
-/* Has `done(ctx)` called by a thread of the driver's when the work that is now on the stream has finished. */
-gm_status gm_cuda_when_done(int device, void *stream, void (*done)(void *ctx), void *ctx, gm_failure *failure);
-
 /* Makes what comes on `later` wait for what is on `first` now; neither waits on the host. */
 gm_status gm_cuda_order(int device, void *first, void *later, gm_failure *failure);
 
+/* A mark on a stream stands for the work that was on it then, and outlives the stream. It is NULL on a stream that is
+ * being captured: nothing happens there until the graph is launched. */
+gm_status gm_cuda_mark(int device, void *stream, void **mark, gm_failure *failure);
+int gm_cuda_happened(int device, void *mark);
+/* Makes what comes on the stream wait for a mark. */
+gm_status gm_cuda_after(int device, void *stream, void *mark, gm_failure *failure);
+void gm_cuda_unmark(int device, void *mark);
+
 /* Waits until the stream is idle: for host arrays, whose answer is due at once. */
 gm_status gm_cuda_wait(int device, void *stream, gm_failure *failure);
+
+/* The legacy default stream, by the handle that is never mistaken for none. */
+#define GM_LEGACY_STREAM ((void *)(uintptr_t)1)
 
 /* The PTX of the file that has this kernel, or NULL. */
 const char *gm_cuda_ptx(const char *kernel);

@@ -1,0 +1,283 @@
+// A CUDA driver without a device: the part of libcuda that gpumem calls, on host memory, with the movement kernels run on
+// the CPU. What is put on a stream is done late and in the least convenient order: nothing runs before somebody waits or
+// gm_fake_run() is called, and of all streams that could go on, the youngest does. Freed memory is overwritten. So a
+// missing event, or memory that was given back too early, becomes a wrong byte.
+//
+// The kernels' source and the table of their names come from fake_cuda.py.
+#include "cuda_on_cpu.h"
+#include FAKE_KERNELS
+
+#include <cstdio>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <tuple>
+
+enum { INVALID = 1, OUT_OF_MEMORY = 2, NOT_FOUND = 500, NOT_READY = 600, DEVICES = 2 };
+
+static std::recursive_mutex lock_of_all;
+using hold = std::lock_guard<std::recursive_mutex>;
+
+struct gm_op {
+    std::function<bool()> may_run;
+    std::function<void()> run;
+};
+struct gm_event {
+    long recorded = 0, happened = 0;
+};
+
+static std::map<uintptr_t, std::deque<gm_op>> streams; // those of a later creation have a greater handle
+static std::set<uintptr_t> capturing;
+static std::map<std::string, std::pair<int, int>> failing; // by call: how many more pass, and the error
+static std::string said;
+static long events, memories, pinned;
+static int contexts[DEVICES];
+static thread_local std::vector<void *> stack;
+
+// What every call begins with: it is written down, and may have been told to fail.
+static int begin(const std::string &call, const std::string &what = "")
+{
+    said += call + (what.empty() ? "" : " " + what) + "\n";
+    auto found = failing.find(call);
+    if (found == failing.end() || found->second.first-- > 0)
+        return 0;
+    int error = found->second.second;
+    failing.erase(found);
+    return error;
+}
+
+static uintptr_t id(void *stream)
+{
+    return stream ? (uintptr_t)stream : 1; // the legacy default stream has two names
+}
+
+static void put(void *stream, std::function<void()> run, std::function<bool()> may_run = [] { return true; })
+{
+    streams[id(stream)].push_back({may_run, run});
+}
+
+static void run_all()
+{
+    for (bool went = true; went;) {
+        went = false;
+        for (auto each = streams.rbegin(); each != streams.rend() && !went; ++each)
+            if (!each->second.empty() && each->second.front().may_run()) {
+                gm_op op = each->second.front();
+                each->second.pop_front();
+                op.run();
+                went = true;
+            }
+    }
+}
+
+template <typename... A> static std::function<void()> bind(void (*kernel)(A...), void **arguments)
+{
+    int i = 0;
+    // In braces, the elements are evaluated from left to right.
+    std::tuple<std::decay_t<A>...> values{*(std::decay_t<A> *)arguments[i++]...};
+    return [=] { std::apply(kernel, values); };
+}
+
+#define KERNEL(name) {#name, [](void **arguments) { return bind(name, arguments); }},
+static const std::map<std::string, std::function<std::function<void()>(void **)>> kernels = {
+#include FAKE_TABLE
+};
+
+#define NAMED(handle) std::to_string((unsigned long long)(handle))
+
+extern "C" {
+int cuInit(unsigned) { return 0; }
+int cuDriverGetVersion(int *version) { return *version = 13000, 0; }
+int cuCtxGetCurrent(void **context) { return *context = stack.empty() ? nullptr : stack.back(), 0; }
+int cuCtxPushCurrent(void *context) { return stack.push_back(context), 0; }
+int cuCtxPopCurrent(void **context)
+{
+    if (stack.empty())
+        return INVALID;
+    *context = stack.back();
+    stack.pop_back();
+    return 0;
+}
+int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, 0; }
+int cuDeviceGetCount(int *count) { return *count = DEVICES, 0; }
+int cuDeviceGetAttribute(int *value, int attribute, int)
+{
+    *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 97 ? 227 * 1024 : 100;
+    return 0;
+}
+int cuDeviceGetName(char *name, int length, int) { return snprintf(name, (size_t)length, "a fake"), 0; }
+int cuDeviceTotalMem(size_t *bytes, int) { return *bytes = 1 << 30, 0; }
+int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = &contexts[device], 0; }
+int cuGetErrorName(int, const char **name) { return *name = "CUDA_ERROR_FAKE", 0; }
+int cuGetErrorString(int, const char **text) { return *text = "as it was told", 0; }
+int cuModuleLoadData(void **module, const void *) { return *module = module, begin("cuModuleLoadData"); }
+int cuModuleGetFunction(void **function, void *, const char *name)
+{
+    auto found = kernels.find(name);
+    *function = found == kernels.end() ? nullptr : (void *)&*found;
+    return *function ? 0 : NOT_FOUND;
+}
+int cuFuncGetAttribute(int *value, int, void *) { return *value = 0, 0; }
+int cuFuncSetAttribute(void *, int, int) { return 0; }
+int cuThreadExchangeStreamCaptureMode(int *) { return 0; }
+
+int cuLaunchKernel(void *function, unsigned grid, unsigned, unsigned, unsigned block, unsigned, unsigned, unsigned,
+                   void *stream, void **arguments, void **)
+{
+    hold held(lock_of_all);
+    auto kernel = (decltype(kernels)::value_type *)function;
+    int device = stack.empty() ? -1 : (int)((int *)stack.back() - contexts);
+    if (int error = begin("cuLaunchKernel", "on " + NAMED(id(stream)) + " of device " + std::to_string(device)))
+        return error;
+    put(stream, [=, run = kernel->second(arguments)] { launch(grid, block, run); });
+    return 0;
+}
+int cuMemAllocAsync(unsigned long long *memory, size_t bytes, void *stream)
+{
+    hold held(lock_of_all);
+    if (int error = begin("cuMemAllocAsync", "on " + NAMED(id(stream))))
+        return error;
+    auto *made = (size_t *)aligned_alloc(256, (bytes + 511) / 256 * 256);
+    if (!made)
+        return OUT_OF_MEMORY;
+    *made = bytes;
+    memories++;
+    *memory = (uintptr_t)made + 256;
+    return 0;
+}
+int cuMemFreeAsync(unsigned long long memory, void *stream)
+{
+    hold held(lock_of_all);
+    if (int error = begin("cuMemFreeAsync", "on " + NAMED(id(stream))))
+        return error;
+    put(stream, [=] {
+        auto *made = (size_t *)(memory - 256);
+        memset((void *)memory, 0xDB, *made);
+        free(made);
+        memories--;
+    });
+    return 0;
+}
+int cuMemHostAlloc(void **memory, size_t bytes, unsigned)
+{
+    pinned++;
+    return *memory = malloc(bytes), begin("cuMemHostAlloc");
+}
+int cuMemcpyAsync(unsigned long long to, unsigned long long from, size_t bytes, void *stream)
+{
+    hold held(lock_of_all);
+    put(stream, [=] { memcpy((void *)to, (void *)from, bytes); });
+    return begin("cuMemcpyAsync", "on " + NAMED(id(stream)));
+}
+int cuPointerGetAttribute(int *device, int, unsigned long long) { return *device = 0, begin("cuPointerGetAttribute"); }
+
+int cuStreamCreate(void **stream, unsigned)
+{
+    static uintptr_t next = 0x7000;
+    return *stream = (void *)(next += 16), 0;
+}
+int cuStreamIsCapturing(void *stream, int *status) { return *status = (int)capturing.count(id(stream)), 0; }
+int cuStreamSynchronize(void *stream)
+{
+    hold held(lock_of_all);
+    int error = begin("cuStreamSynchronize", "of " + NAMED(id(stream)));
+    run_all();
+    return error;
+}
+int cuStreamWaitEvent(void *stream, gm_event *event, unsigned)
+{
+    hold held(lock_of_all);
+    long wanted = event->recorded;
+    put(stream, [] {}, [=] { return event->happened >= wanted; });
+    return begin("cuStreamWaitEvent", "on " + NAMED(id(stream)));
+}
+int cuEventCreate(gm_event **event, unsigned)
+{
+    hold held(lock_of_all);
+    events++;
+    *event = new gm_event; // never deleted: what is queued may refer to it
+    return begin("cuEventCreate");
+}
+int cuEventDestroy(gm_event *)
+{
+    hold held(lock_of_all);
+    return events--, 0;
+}
+int cuEventRecord(gm_event *event, void *stream)
+{
+    hold held(lock_of_all);
+    long number = ++event->recorded;
+    put(stream, [=] { event->happened = max(event->happened, number); });
+    return begin("cuEventRecord", "on " + NAMED(id(stream)));
+}
+int cuEventQuery(gm_event *event)
+{
+    hold held(lock_of_all);
+    return event->happened < event->recorded ? NOT_READY : 0;
+}
+int cuEventSynchronize(gm_event *event)
+{
+    hold held(lock_of_all);
+    run_all();
+    return cuEventQuery(event);
+}
+
+// What this build of gpumem asks for and never calls here.
+static int unused() { return INVALID; }
+
+int cuGetProcAddress_v2(const char *name, void **function, int, unsigned long long, int *found)
+{
+#define FUNCTION(called) {#called, (void *)called},
+    static const std::map<std::string, void *> table = {
+        FUNCTION(cuCtxGetCurrent) FUNCTION(cuCtxPushCurrent) FUNCTION(cuCtxPopCurrent) FUNCTION(cuDeviceGet)
+        FUNCTION(cuDeviceGetCount) FUNCTION(cuDeviceGetAttribute) FUNCTION(cuDeviceGetName) FUNCTION(cuDeviceTotalMem)
+        FUNCTION(cuDevicePrimaryCtxRetain) FUNCTION(cuGetErrorName) FUNCTION(cuGetErrorString)
+        FUNCTION(cuModuleLoadData) FUNCTION(cuModuleGetFunction) FUNCTION(cuFuncGetAttribute)
+        FUNCTION(cuFuncSetAttribute) FUNCTION(cuThreadExchangeStreamCaptureMode) FUNCTION(cuLaunchKernel)
+        FUNCTION(cuMemAllocAsync) FUNCTION(cuMemFreeAsync) FUNCTION(cuMemHostAlloc) FUNCTION(cuMemcpyAsync)
+        FUNCTION(cuPointerGetAttribute) FUNCTION(cuStreamCreate) FUNCTION(cuStreamIsCapturing)
+        FUNCTION(cuStreamSynchronize) FUNCTION(cuStreamWaitEvent) FUNCTION(cuEventCreate) FUNCTION(cuEventDestroy)
+        FUNCTION(cuEventRecord) FUNCTION(cuEventQuery) FUNCTION(cuEventSynchronize)};
+    auto known = table.find(name);
+    *function = known == table.end() ? (void *)unused : known->second;
+    return *found = 0;
+}
+
+// For the tests.
+void gm_fake_run(void)
+{
+    hold held(lock_of_all);
+    run_all();
+}
+void gm_fake_fail(const char *call, int after, int error)
+{
+    hold held(lock_of_all);
+    failing[call] = {after, error};
+}
+void gm_fake_capture(unsigned long long stream, int on)
+{
+    on ? (void)capturing.insert(stream) : (void)capturing.erase(stream);
+}
+void gm_fake_fill(void *memory, int value, size_t bytes, unsigned long long stream)
+{
+    hold held(lock_of_all);
+    put((void *)stream, [=] { memset(memory, value, bytes); });
+}
+void gm_fake_copy(void *to, const void *from, size_t bytes, unsigned long long stream)
+{
+    hold held(lock_of_all);
+    put((void *)stream, [=] { memcpy(to, from, bytes); });
+}
+// What has been called since the last time.
+const char *gm_fake_said(void)
+{
+    static std::string last;
+    hold held(lock_of_all);
+    last.swap(said);
+    said.clear();
+    return last.c_str();
+}
+long gm_fake_left(int what) { return what == 0 ? events : what == 1 ? memories : (long)stack.size(); }
+}
