@@ -50,6 +50,24 @@ def test_every_small_size_through_the_fast_and_the_slow_path(stage, dtype):
         assert same(gpumem.transpose(x, stage=stage), x.T), (n, m)
 
 
+@pytest.mark.parametrize("dtype", ["u1", "u2", "u4", "u8"])
+def test_few_long_rows_and_few_columns(dtype):
+    """Larger than a last cache, for each number of rows a kernel of its own; at odd places, and no byte too many."""
+    size = np.dtype(dtype).itemsize
+    source = random_bytes((18 << 20,), "u1")
+    for k in range(2, 36):
+        n = (17 << 20) // (k * size) + k
+        start, begin = (k * 5) % 64, (k * 23) % 64
+        flat = source[start : start + n * k * size].view(dtype)
+        for x in (flat.reshape(n, k), flat.reshape(k, n)):
+            fenced = np.full(x.nbytes + 128, 0xA5, "u1")
+            out = fenced[begin : begin + x.nbytes].view(dtype).reshape(x.shape[::-1])
+            gpumem.transpose(x, out=out)
+            assert np.array_equal(out, x.T), x.shape
+            outside = np.concatenate((fenced[:begin], fenced[begin + x.nbytes :]))
+            assert (outside == 0xA5).all(), x.shape
+
+
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("dtype", ["u1", "u2", "V3", "f4", "f8", "V12", "c16"])
 def test_every_pair_of_start_offsets_leaves_the_guards_alone(stage, dtype):

@@ -4,6 +4,7 @@
 #include "thin.h"
 #include "tile_move.h"
 #include "tile_small.h"
+#include "weave.h"
 #include <stdatomic.h>
 
 /* Rows this long need no blocks: either side reads, or writes, long runs as it is. */
@@ -44,6 +45,10 @@ gm_status gm_move_tuned(const gm_cpu *cpu, const gm_plan *plan, char *dst, const
 {
     if (gm_small_suits(plan)) {
         gm_move_small(cpu, plan, dst, src);
+        return GM_OK;
+    }
+    if (gm_weave_suits(cpu, plan)) {
+        gm_move_weave(cpu, plan, dst, src);
         return GM_OK;
     }
     if ((plan->family == GM_TILE || plan->family == GM_GENERAL) && gm_thin_suits(plan))

@@ -3,6 +3,7 @@
 #pragma once
 #include "cpu.h"
 #include "shuffle.h"
+#include "weave.h"
 
 /* Whether gm_move_thin is the better way to execute a plan of family GM_TILE or GM_GENERAL. */
 int gm_thin_suits(const gm_plan *plan);
@@ -22,6 +23,8 @@ typedef struct gm_thin_kernels {
     /* dst[a * dst_pitch + b * size] = src[b * src_pitch + a * size] for a < na, b < nb: items of 1 2 4 8 bytes by the
      * logarithm of their size; na and nb are at least 16 / size. */
     void (*turn[4])(char *dst, int64_t dst_pitch, const char *src, int64_t src_pitch, int64_t na, int64_t nb);
+
+    const gm_weave_kernel *weaves; /* ended by c == 0; NULL: none here */
 
     /* Copies whole cache lines past the caches: dst is aligned to a line, src need not be. */
     void (*stream)(char *dst, const char *src, int64_t lines);

@@ -313,6 +313,8 @@ enum { THIN_WINDOW = 0, THIN_PAIR = 0, THIN_IS_DENSE = 0 };
 #        define thin_shuffle NULL
 #    endif
 
+#    include "weave_kernels.inc.h"
+
 static void thin_stream(char *dst, const char *src, int64_t lines)
 {
     for (; lines > 0; lines--, dst += 64, src += 64) {
@@ -343,6 +345,7 @@ static const gm_thin_kernels thin_kernels = {
     .dense = THIN_IS_DENSE,
     .shuffle = thin_shuffle,
     .turn = {thin_turn_8, thin_turn_16, thin_turn_32, thin_turn_64},
+    .weaves = GM_WEAVE_KERNELS,
     .stream = thin_stream,
     .fence = thin_fence,
 };

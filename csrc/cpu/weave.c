@@ -1,0 +1,254 @@
+#include "weave.h"
+#include "isa.h"
+#include "pool.h"
+#include "strided.h"
+#include "thin.h"
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LINE = 64,
+    CHUNK = 2 << 20,     /* bytes of a stream: where they begin, nothing has been fetched yet */
+    SHORT_ROW = 4 << 10, /* bytes: the ends of shorter rows, which move item by item, would weigh too much */
+};
+
+typedef struct weave_job {
+    const gm_thin_kernels *kernels;
+    const gm_weave_kernel *kernel;
+    int unweaves;
+    int64_t item, k, lanes, n; /* lanes: items of a vector; n: of a row */
+    int64_t pitch;             /* bytes from row to row; positions of the stream are k items apart */
+    const char *low, *high;    /* the source is not read outside of these */
+    char *dst;
+    const char *src;
+    int nouter;
+    gm_axis outer[GM_MAX_NDIM];
+    int64_t chunk, chunks, count; /* tiles of a chunk, chunks of a stream, chunks in all */
+    _Atomic int64_t next;
+} weave_job;
+
+static int64_t line_of(const char *at)
+{
+    return (int64_t)((uintptr_t)at & (LINE - 1));
+}
+
+/* x with x * a = 1 modulo m; 0 modulo 1. a and m have no common divisor. */
+static int64_t inverse(int64_t a, int64_t m)
+{
+    int64_t x = 0;
+    while (x < m && x * a % m != 1 % m)
+        x++;
+    return x;
+}
+
+/* lane_at[q]: the lane whose item goes to lane q. To bytes, picked `shift` bytes further on. */
+static void pick_ahead(uint8_t *picks, const uint8_t *lane_at, int64_t item, int64_t shift)
+{
+    for (int64_t b = 0; b < LINE; b++)
+        picks[b] = (uint8_t)(lane_at[b / item] * item + b % item + shift);
+}
+
+/* The same `shift` bytes earlier, so that the first ones are the last ones of the vector before. */
+static void pick_behind(uint8_t *picks, const uint8_t *before, const uint8_t *lane_at, int64_t item, int64_t shift)
+{
+    for (int64_t b = 0; b < LINE; b++) {
+        int64_t from = (b - shift) & (LINE - 1);
+        picks[b] = (uint8_t)((b < shift ? before : lane_at)[from / item] * item + from % item + (b < shift ? 0 : LINE));
+    }
+}
+
+/* Vector g * m + i of the stream holds the items numbered (g * m + i) * L + q, of row (i * L + q) mod k: every row with
+ * the remainder q mod c, once for each g. Taking lane q / c * c + (q + g) % c into lane q spreads the remainders, and
+ * then lane q, turned on by q mod c along g and by q / c / (L / c) modulo m along i, has row
+ * g + c * (i * (L / c) mod m) in vector g * m + i. */
+static void make_tables(const weave_job *job, gm_weave *w, const char *dst, const char *src)
+{
+    int64_t item = job->item, k = job->k, L = job->lanes, c = job->kernel->c, m = job->kernel->m;
+    int64_t backwards = inverse(L / c, m);
+    const char *stream = job->unweaves ? src : dst, *rows = job->unweaves ? dst : src;
+    uint8_t spread[2][LINE], order[LINE]; /* spread: of the last g and this one */
+
+    w->carry = w->carried[0];
+    memset(w->turns, 0, sizeof w->turns);
+    for (int64_t q = 0; q < L; q++) {
+        int64_t along_g = q % c, along_i = q / c * backwards % m;
+        uint64_t bytes = (item == 8 ? 255 : (UINT64_C(1) << item) - 1) << q * item;
+        if (!job->unweaves) {
+            along_g = (c - along_g) % c;
+            along_i = (m - along_i) % m;
+        }
+        int stage = 0;
+        for (int64_t by = 1; by < c; by *= 2, stage++)
+            w->turns[stage] |= along_g & by ? bytes : 0;
+        for (int64_t by = 1; by < m; by *= 2, stage++)
+            w->turns[stage] |= along_i & by ? bytes : 0;
+    }
+    for (int64_t v = 0; v < k; v++) {
+        int64_t g = v / m, i = v % m, row = g + c * (i * (L / c) % m);
+        const char *at = rows + row * job->pitch;
+        w->row[v] = row * job->pitch - line_of(at) + line_of(rows);
+        for (int64_t q = 0; q < L; q++) {
+            int64_t from = (g - q % c + c) % c * m + (i - q / c * backwards % m + m) % m; /* vector of the stream */
+            int64_t position = (from * L + q / c * c + g - row) / k;
+            order[job->unweaves ? position : q] = (uint8_t)(job->unweaves ? q : position);
+            spread[v & 1][q] = (uint8_t)(q / c * c + (job->unweaves ? q + g : q - g + c) % c);
+        }
+        if (job->unweaves) {
+            pick_ahead(w->before[v], spread[v & 1], item, line_of(stream));
+            pick_behind(w->after[v], order, order, item, line_of(at));
+        } else {
+            pick_ahead(w->before[v], order, item, line_of(at));
+            if (v > 0)
+                pick_behind(w->after[v], spread[~v & 1], spread[v & 1], item, line_of(stream));
+        }
+    }
+    if (!job->unweaves) { /* before the first vector stands the last one of the tile before */
+        uint8_t first[LINE];
+        for (int64_t q = 0; q < L; q++)
+            first[q] = (uint8_t)q;
+        pick_behind(w->after[0], spread[(k - 1) & 1], first, item, line_of(stream));
+    }
+}
+
+/* Positions from .. to - 1 of a row, or of all rows, item by item. */
+static void move_loose(const weave_job *job, char *dst, const char *src, int64_t from, int64_t to, int64_t rows)
+{
+    int64_t apart = job->k * job->item;
+    if (to <= from)
+        return;
+    if (job->unweaves) {
+        gm_axis axis[] = {{to - from, apart, job->item}};
+        gm_copy_box(dst + from * job->item, src + from * apart, job->item, axis, 1);
+    } else {
+        gm_axis axis[] = {{to - from, job->item, apart}, {rows, job->pitch, job->item}};
+        gm_copy_box(dst + from * apart, src + from * job->item, job->item, axis, 2);
+    }
+}
+
+/* What lines of tiles first .. last - 1 do not cover: each line lies `misaligned` bytes in front of its tile. Rounded
+ * outwards to whole items. */
+static void move_ends(const weave_job *job, char *dst, const char *src, int64_t first, int64_t last)
+{
+    int64_t L = job->lanes;
+    if (!job->unweaves) {
+        int64_t size = job->k * job->item, misaligned = line_of(dst);
+        move_loose(job, dst, src, 0, (first * L * size - misaligned + size - 1) / size, job->k);
+        move_loose(job, dst, src, (last * L * size - misaligned) / size, job->n, job->k);
+        return;
+    }
+    for (int64_t r = 0; r < job->k; r++) {
+        char *row = dst + r * job->pitch;
+        int64_t misaligned = line_of(row), size = job->item;
+        move_loose(job, row, src + r * size, 0, (first * L * size - misaligned + size - 1) / size, 1);
+        move_loose(job, row, src + r * size, (last * L * size - misaligned) / size, job->n, 1);
+    }
+}
+
+/* The tiles whose lines may be moved whole: all but those at the source's ends. */
+static void safe_tiles(const weave_job *job, const char *src, int64_t *first, int64_t *last)
+{
+    int64_t reach = job->unweaves ? 0 : (job->k - 1) * job->pitch, tiles = job->n / job->lanes;
+    const char *lowest = src + (reach < 0 ? reach : 0), *highest = src + (reach > 0 ? reach : 0);
+    int64_t end = tiles * LINE * (job->unweaves ? job->k : 1);
+    *first = lowest - job->low >= LINE ? 1 : 2;
+    *last = job->high - highest - end >= LINE ? tiles : tiles - 1;
+}
+
+static void body(void *ctx, int part)
+{
+    weave_job *job = ctx;
+    gm_weave weave;
+    int64_t made_for = -1;
+    int64_t dst_tile = LINE * (job->unweaves ? 1 : job->k), src_tile = LINE * (job->unweaves ? job->k : 1);
+    gm_weave_fn *run = job->unweaves ? job->kernel->unweave : job->kernel->weave;
+
+    (void)part;
+    for (int64_t next; (next = atomic_fetch_add(&job->next, 1)) < job->count;) {
+        int64_t chunk = next % job->chunks, rest = next / job->chunks, first, last;
+        char *dst = job->dst;
+        const char *src = job->src;
+        for (int k = job->nouter - 1; k >= 0; k--) {
+            int64_t i = rest % job->outer[k].len;
+            rest /= job->outer[k].len;
+            dst += i * job->outer[k].dst;
+            src += i * job->outer[k].src;
+        }
+        if (made_for != line_of(dst) * LINE + line_of(src)) {
+            make_tables(job, &weave, dst, src);
+            made_for = line_of(dst) * LINE + line_of(src);
+        }
+        safe_tiles(job, src, &first, &last);
+        if (chunk == 0)
+            move_ends(job, dst, src, first, last);
+        int64_t from = chunk == 0 ? first : chunk * job->chunk,
+                to = chunk == job->chunks - 1 ? last : (chunk + 1) * job->chunk;
+        run(&weave, dst - line_of(dst) + (from - 1) * dst_tile, src - line_of(src) + (from - 1) * src_tile,
+            to - from + 1);
+    }
+    job->kernels->fence();
+}
+
+static const gm_weave_kernel *find_kernel(const gm_weave_kernel *kernel, int64_t k, int64_t lanes)
+{
+    int64_t c = k & -k;
+    if (c > lanes)
+        c = lanes;
+    while (kernel->c && (kernel->c != c || kernel->c * kernel->m != k))
+        kernel++;
+    return kernel->c ? kernel : NULL;
+}
+
+/* What `plan` is if it is a weave: everything but how it is shared out. 0 if it is none. */
+static int recognise(weave_job *job, const gm_cpu *cpu, const gm_plan *plan)
+{
+    *job = (weave_job){.kernels = cpu->isa->thin, .item = plan->item};
+    if (!job->kernels || !job->kernels->weaves || plan->src_axis < 0 || plan->dst_axis < 0 || plan->item > 8 ||
+        (plan->item & (plan->item - 1)))
+        return 0;
+    const gm_axis *s = &plan->axis[plan->src_axis], *d = &plan->axis[plan->dst_axis];
+    job->unweaves = s->len <= GM_WEAVE_MOST;
+    if (job->unweaves ? d->src != s->len * plan->item : s->dst != d->len * plan->item)
+        return 0;
+    job->k = job->unweaves ? s->len : d->len;
+    job->n = job->unweaves ? d->len : s->len;
+    job->pitch = job->unweaves ? s->dst : d->src;
+    job->lanes = LINE / plan->item;
+    if (job->k > GM_WEAVE_MOST || job->n * plan->item < SHORT_ROW)
+        return 0;
+    job->kernel = find_kernel(job->kernels->weaves, job->k, job->lanes);
+    return job->kernel != NULL;
+}
+
+int gm_weave_suits(const gm_cpu *cpu, const gm_plan *plan)
+{
+    weave_job job;
+    return plan->items * plan->item > cpu->l3_bytes / 2 && recognise(&job, cpu, plan);
+}
+
+void gm_move_weave(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src)
+{
+    weave_job job;
+    if (!recognise(&job, cpu, plan))
+        return;
+    job.dst = dst + plan->dst_start;
+    job.src = src + plan->src_start;
+    job.low = job.src;
+    job.high = job.src + plan->item;
+    job.count = 1;
+    for (int i = 0; i < plan->naxes; i++) {
+        const gm_axis *axis = &plan->axis[i];
+        int64_t reach = axis->src * (axis->len - 1);
+        job.low += reach < 0 ? reach : 0;
+        job.high += reach > 0 ? reach : 0;
+        if (i != plan->src_axis && i != plan->dst_axis) {
+            job.outer[job.nouter++] = *axis;
+            job.count *= axis->len;
+        }
+    }
+    int64_t tiles = job.n / job.lanes;
+    job.chunk = CHUNK / (LINE * job.k);
+    job.chunks = tiles / job.chunk > 1 ? tiles / job.chunk : 1;
+    job.count *= job.chunks;
+    gm_parallel(atomic_load(&cpu->threads), body, &job);
+}
