@@ -141,6 +141,7 @@ static void run_blocks(const job *j, int64_t first, int64_t last, char *stage)
 static void run_panels(const job *j, int64_t first, int64_t last, char *stage)
 {
     const gm_blocks *b = &j->blocks;
+    gm_left left = {.image = NULL};
     cursor here, next;
 
     seek(j, &here, first);
@@ -161,6 +162,7 @@ static void run_panels(const job *j, int64_t first, int64_t last, char *stage)
             .carry = stage + j->carry_at,
             .continues = continues,
             .goes_on = goes_on,
+            .left = &left,
         };
         if (more)
             panel.ahead = rows_of(j, &next, shape->rows);
@@ -192,22 +194,29 @@ static int log2_of(int64_t item)
     return -1;
 }
 
-/* Whether some runs of the destination begin or end inside a cache line. */
-static int lines_are_shared(const gm_plan *plan, const char *dst)
+/* Whether some runs, of the destination or of the source, begin or end inside a cache line. */
+static int lines_are_shared(const gm_plan *plan, int in_dst, const char *start)
 {
-    uintptr_t bits = (uintptr_t)dst;
+    uintptr_t bits = (uintptr_t)start;
     for (int i = 0; i < plan->naxes; i++)
-        if (i != plan->dst_axis)
-            bits |= (uintptr_t)plan->axis[i].dst;
+        if (i != (in_dst ? plan->dst_axis : plan->src_axis))
+            bits |= (uintptr_t)(in_dst ? plan->axis[i].dst : plan->axis[i].src);
     return (bits & 63) != 0;
 }
 
 /* Panels, if the plan has them and their runs' ends are whole lines, or go on, or are few. */
 static gm_status make_panels(job *j, const gm_plan *plan, int square, int shared)
 {
-    enum { SRC_RUN = 2 << 10, DST_RUN = 256, LONG_RUN = 1 << 10 };
+    enum { RUN = 2 << 10, SHIFTED_RUN = 1 << 10, LONG_RUN = 1 << 10 };
+    int shifted = shared || lines_are_shared(plan, 0, j->src);
     gm_block_options options = {
-        .staged = 1, .walk_dst = 1, .panel = 1, .src_run = SRC_RUN, .dst_run = DST_RUN, .rows_step = j->tile_cols};
+        .staged = 1,
+        .walk_dst = 1,
+        .panel = 1,
+        .src_run = shifted ? SHIFTED_RUN : RUN,
+        .dst_run = 64 * (shifted ? GM_SHIFTED_LINES : GM_LINES),
+        .rows_step = j->tile_cols,
+    };
     gm_status status = gm_blocks_make(&j->blocks, plan, &options);
     if (status != GM_OK)
         return status;
@@ -251,7 +260,7 @@ gm_status gm_move_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, cons
         .src = src + plan->src_start,
     };
     int64_t total = plan->items * plan->item;
-    int shared = lines_are_shared(plan, j.dst);
+    int shared = lines_are_shared(plan, 1, j.dst);
     gm_status status = GM_OK;
 
     if (square >= 0 && how->staged)

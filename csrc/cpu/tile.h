@@ -37,6 +37,20 @@ typedef struct gm_strip {
     gm_ahead ahead;
 } gm_strip;
 
+/* Lines of a panel's runs: where all lines are aligned on both sides, and where they are not. Longer runs would need
+ * more rows of the source than the second cache keeps if their pitch is a power of two; shorter ones, more carries. */
+enum { GM_LINES = 2, GM_SHIFTED_LINES = 4 };
+
+/* The columns that a panel built last, left to stream out while the next one is built. */
+typedef struct gm_left {
+    const char *image; /* or NULL */
+    int64_t pitch;
+    int lines; /* of a run */
+    char *dst;
+    const int64_t *col_dst;
+    char *carry;
+} gm_left;
+
 /* A block each of whose columns is one run of the destination. It is built and streamed out a tile's width at a time,
  * so that the image never leaves the first cache. */
 typedef struct gm_panel {
@@ -49,7 +63,8 @@ typedef struct gm_panel {
     int64_t pitch;
     char *carry;            /* a line for each column: what this block, or the one before, leaves of its run */
     int continues, goes_on; /* whether the block before left, and the next one completes, those lines */
-    gm_ahead ahead;
+    gm_left *left;          /* by the block before; nothing is left when there is no next one */
+    gm_ahead ahead;         /* of the next block, if there is one */
 } gm_panel;
 
 typedef void gm_panel_fn(const gm_panel *panel);

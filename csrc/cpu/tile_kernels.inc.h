@@ -161,32 +161,40 @@ GM_INLINE void turn_items(int item, int p, vec *v)
     }
 }
 
-/* A vector that crosses a line, put together from both of its lines: a load across lines that meets stores still under
- * way, as the streams out always are, would wait for them. Only AVX-512 permutes by a variable this cheaply. */
-GM_INLINE vec load_across(int item, const char *p)
+/* ---- lines put together ------------------------------------------------------------------------------------------
+ *
+ * A load across two lines that meets stores still under way, as the streams out always are, would wait for them. So
+ * lines are loaded whole and put together from two. Only AVX-512 permutes by a variable this cheaply. */
+
+#if GM_AVX512
+/* The last `back` bytes of a, then the first ones of b. */
+GM_INLINE vec join(vec a, vec b, intptr_t back)
+{
+    const __m512i first =
+        _mm512_set_epi64(0x3f3e3d3c3b3a3938, 0x3736353433323130, 0x2f2e2d2c2b2a2928, 0x2726252423222120,
+                         0x1f1e1d1c1b1a1918, 0x1716151413121110, 0x0f0e0d0c0b0a0908, 0x0706050403020100);
+    return _mm512_permutex2var_epi8(b, _mm512_sub_epi8(first, _mm512_set1_epi8((char)back)), a);
+}
+
+/* The line that holds *p, which may lie beyond an array in part. Sanitizers need not know. */
+GM_INLINE vec load_line(const char *p)
+{
+    vec v;
+    __asm__("vmovdqa64 %1, %0" : "=v"(v) : "m"(*(const vec *)((uintptr_t)p & ~(uintptr_t)63)));
+    return v;
+}
+#endif
+
+GM_INLINE vec load_across(const char *p)
 {
 #if GM_AVX512
-    intptr_t shift = (intptr_t)((uintptr_t)p & 63);
-    vec a = load(p - shift), b = load(p - shift + 64);
-    if (item == 8) {
-        __m512i first = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
-        return _mm512_permutex2var_epi64(a, _mm512_add_epi64(first, _mm512_set1_epi64(shift / 8)), b);
-    }
-    if (item == 4) {
-        __m512i first = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-        return _mm512_permutex2var_epi32(a, _mm512_add_epi32(first, _mm512_set1_epi32((int)(shift / 4))), b);
-    }
-    __m512i first = _mm512_set_epi64(0x3f3e3d3c3b3a3938, 0x3736353433323130, 0x2f2e2d2c2b2a2928, 0x2726252423222120,
-                                     0x1f1e1d1c1b1a1918, 0x1716151413121110, 0x0f0e0d0c0b0a0908, 0x0706050403020100);
-    return _mm512_permutex2var_epi8(a, _mm512_add_epi8(first, _mm512_set1_epi8((char)shift)), b);
+    return join(load_line(p), load_line(p + 63), 64 - (intptr_t)((uintptr_t)p & 63));
 #else
-    (void)item;
     return load(p);
 #endif
 }
 
-/* `across` where the rows are not aligned to lines (but to their items, if those have 4 or 8 bytes) and 64 bytes on
- * either side may be read. */
+/* `across` where the rows are not aligned to lines. */
 GM_INLINE void tile(int item, int across, const char *src, const int64_t *row_src, char *out, const int64_t *col_out)
 {
     const int p = 16 / item;
@@ -197,7 +205,7 @@ GM_INLINE void tile(int item, int across, const char *src, const int64_t *row_sr
         GM_UNROLL for (int i = 0; i < p; i++)
         {
             const char *row = src + row_src[l * p + i];
-            v[l][i] = across ? load_across(item, row) : load(row);
+            v[l][i] = across ? load_across(row) : load(row);
         }
         turn_items(item, p, v[l]);
     }
@@ -341,6 +349,123 @@ GM_INLINE void flush_columns(int item, const gm_panel *p, const char *image, int
     }
 }
 
+#if GM_AVX512
+/* The next four lines to fetch. What a row has beyond a multiple of four is fetched here. */
+GM_INLINE const char *next_four(gm_ahead *a)
+{
+    for (;;) {
+        uintptr_t first = (uintptr_t)(a->src + a->row_src[a->row]);
+        const char *line = (const char *)(first & ~(uintptr_t)63) + a->line * 64;
+        int64_t left = (int64_t)(((first & 63) + (uintptr_t)a->bytes + 63) / 64) - a->line;
+        if (left >= 4) {
+            a->line += 4;
+            return line;
+        }
+        for (int64_t k = 0; k < left; k++)
+            __builtin_prefetch(line + k * 64, 0, 2);
+        if (a->row + 1 == a->rows)
+            return line;
+        a->row++;
+        a->line = 0;
+    }
+}
+
+/* Between a tile's loads as many lines of the image before it stream out and lines of the next panel come in: so
+ * memory never waits for the tile, nor the tile for memory. `lines` of a run; those of `left` start at column k. */
+GM_INLINE void tile_beside(int item, int shifted, int lines, const char *src, const int64_t *row_src, char *out,
+                           const int64_t *col_out, const gm_left *left, int64_t k, gm_ahead *ahead)
+{
+    const int items = 16 / item;
+    const char *four = NULL, *run = NULL;
+    vec v[LANES][16], before = {0};
+    char *dst = NULL;
+    intptr_t back = 0;
+
+    GM_UNROLL for (int l = 0; l < LANES; l++)
+    {
+        GM_UNROLL for (int i = 0; i < items; i++)
+        {
+            const int r = l * items + i, line = r % lines;
+            v[l][i] = shifted ? load_across(src + row_src[r]) : load(src + row_src[r]);
+            if (r % 4 == 0)
+                four = next_four(ahead);
+            __builtin_prefetch(four + r % 4 * 64, 0, 2);
+            if (line == 0) {
+                dst = left->dst + left->col_dst[k + r / lines];
+                run = left->image + (k + r / lines) * left->pitch + GM_STAGE_HEAD;
+                if (shifted) {
+                    back = (intptr_t)((uintptr_t)dst & 63);
+                    dst -= back;
+                    before = load(run - 64);
+                }
+            }
+            vec here = load(run + line * 64);
+            NT_STORE(dst + line * 64, shifted ? join(before, here, back) : here);
+            before = here;
+            if (shifted && line == lines - 1)
+                store(left->carry + (k + r / lines) * 64, here);
+        }
+        turn_items(item, items, v[l]);
+    }
+    GM_UNROLL for (int i = 0; i < items; i++)
+    {
+        vec lane[LANES];
+        GM_UNROLL for (int l = 0; l < LANES; l++) lane[l] = v[l][i];
+        turn_lanes(lane);
+        GM_UNROLL for (int l = 0; l < LANES; l++) store(out + col_out[l * items + i], lane[l]);
+    }
+}
+
+/* Columns `from` and up of what is left. */
+GM_INLINE void flush_left(gm_left *left, int64_t from, int64_t n)
+{
+    for (int64_t k = from; left->image && k < n; k++) {
+        char *dst = left->dst + left->col_dst[k];
+        const char *run = left->image + k * left->pitch + GM_STAGE_HEAD;
+        intptr_t back = (intptr_t)((uintptr_t)dst & 63);
+        vec before = load(run - 64);
+        for (int line = 0; line < left->lines; line++) {
+            vec here = load(run + line * 64);
+            NT_STORE(dst - back + line * 64, join(before, here, back));
+            before = here;
+        }
+        store(left->carry + k * 64, before);
+    }
+    left->image = NULL;
+}
+
+/* A panel each of whose columns makes `lines` whole lines: `shifted`, or all of both sides is aligned. Leaves its last
+ * image to the next panel. */
+GM_INLINE void steady_panel(int item, int shifted, int lines, const gm_panel *p)
+{
+    const int64_t n = GM_VECTOR / item;
+    const int64_t none = 0;
+    gm_ahead ahead = p->ahead.src ? p->ahead : (gm_ahead){.src = p->src, .row_src = &none, .rows = 1, .bytes = 64};
+    int64_t col_out[GM_VECTOR], at = 0, j = 0;
+
+    for (int64_t k = 0; k < n; k++)
+        col_out[k] = k * p->pitch + GM_STAGE_HEAD;
+    for (; j < p->cols; j += n) {
+        /* The last tiles reach back over their neighbours rather than past the edge. */
+        at = j + n <= p->cols ? j : p->cols - n;
+        char *image = p->left->image == p->image ? p->image + n * p->pitch : p->image;
+        for (int64_t k = 0; shifted && k < n; k++)
+            store(image + k * p->pitch, load(p->carry + (at + k) * 64));
+        for (int64_t i = 0; i < p->rows; i += n) {
+            const char *src = p->src + at * item;
+            char *out = image + i * item;
+            if (p->left->image)
+                tile_beside(item, shifted, lines, src, p->row_src + i, out, col_out, p->left, i / lines, &ahead);
+            else
+                tile(item, shifted, src, p->row_src + i, out, col_out);
+        }
+        *p->left = (gm_left){image, p->pitch, lines, p->dst, p->col_dst + at, p->carry + at * 64};
+    }
+    if (!p->ahead.src || at + n != j || p->cols < 2 * n)
+        flush_left(p->left, j - n - at, n);
+}
+#endif
+
 /* Whole rows and columns of tiles. Runs that are not aligned to lines leave the image one turn later: a load across two
  * stores waits until both have reached the cache. */
 GM_INLINE void panel_of(int item, const gm_panel *p)
@@ -357,15 +482,25 @@ GM_INLINE void panel_of(int item, const gm_panel *p)
             rows |= (uintptr_t)(p->src + p->row_src[i + r]);
     for (int64_t k = 0; k < p->cols; k++)
         runs |= (uintptr_t)(p->dst + p->col_dst[k]);
-    int across = GM_AVX512 && item <= 8 && (rows & 63) && (item < 4 || !(rows & (uintptr_t)(item - 1)));
-    int later = (runs & 63) != 0;
+    int across = GM_AVX512 && (rows & 63), later = (runs & 63) != 0;
+
+#if GM_AVX512
+    if (p->rows * item == 64 * GM_LINES && !across && !later) {
+        steady_panel(item, 0, GM_LINES, p);
+        return;
+    }
+    if (p->rows * item == 64 * GM_SHIFTED_LINES && (!later || (p->continues && p->goes_on))) {
+        steady_panel(item, 1, GM_SHIFTED_LINES, p);
+        return;
+    }
+    flush_left(p->left, 0, n);
+#endif
 
     char *image = p->image, *other = image + (later ? n * p->pitch : 0);
     int64_t flushed = 0, last = 0; /* columns; the first one of the last image */
     for (int64_t j = 0; j < p->cols; j += n) {
         /* The last tiles reach back over their neighbours rather than past the edge. */
         int64_t at = j + n <= p->cols ? j : p->cols - n;
-        int inside = across && at >= n && at + 2 * n <= p->cols;
         for (int64_t k = 0; later && p->continues && k < n; k++)
             GM_UNROLL for (int i = 0; i < 64; i += GM_VECTOR)
                 store(image + k * p->pitch + i, load(p->carry + (at + k) * 64 + i));
@@ -373,8 +508,8 @@ GM_INLINE void panel_of(int item, const gm_panel *p)
             const char *src = p->src + at * item;
             char *out = image + (i + n <= p->rows ? i : p->rows - n) * item;
             fetch_ahead(&ahead, n * GM_VECTOR / 64 + 1);
-            if (inside)
-                tile(item, item <= 8, src, p->row_src + i, out, col_out);
+            if (across)
+                tile(item, 1, src, p->row_src + i, out, col_out);
             else
                 tile(item, 0, src, p->row_src + i, out, col_out);
         }
