@@ -146,6 +146,29 @@ def test_matrices(shape, dtype):
         assert right(gpumem.sum(x.T, axis=axis), x.T, axis, "tuned")
 
 
+@pytest.mark.parametrize("dtype", [*INTEGERS, "f2", "f4", "c8"])
+def test_short_rows(dtype):
+    """Several rows in one vector: of every length, dense and with gaps, down to the last row of the buffer."""
+    for n, gap in itertools.product(range(1, 70), [0, 1, 2, 5]):
+        x = some((35, n + gap), dtype, n)[:, gap:]
+        if np.dtype(dtype).kind in "iu":
+            assert np.array_equal(gpumem.sum(x, axis=1), x.sum(1, result_type(dtype)))
+        else:
+            assert right(gpumem.sum(x, axis=1), x, (1,), "tuned")
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "i8", "f2", "f4", "f8", "c8"])
+@pytest.mark.parametrize("shape", [(1_500_001, 3), (300_007, 17), (40_003, 100), (5, 900_000), (700, 40_000)], ids=str)
+def test_large_matrices(shape, dtype):
+    """Rows joined to wide ones, many slabs, results past the caches: whole numbers, whose sums every type can hold."""
+    few = np.random.default_rng(0).integers(0, 2, 10_007, "i1")
+    x = np.resize(few, shape).astype(dtype)
+    for axis in (0, 1):
+        with np.errstate(over="ignore"):
+            expected = x.sum(axis, "c16" if dtype == "c8" else "f8").astype(result_type(dtype))
+        assert np.array_equal(gpumem.sum(x, axis=axis), expected)
+
+
 @pytest.mark.parametrize("dtype", ["i1", "u2", "f2", "f4", "f8", "c8"])
 @pytest.mark.parametrize("axis", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)], ids=str)
 def test_three_axes(axis, dtype):
@@ -312,6 +335,19 @@ def test_results_are_rounded_once(value, stage):
     with np.errstate(over="ignore"):
         expected = np.array(value).astype("f2")
     assert gpumem.sum(np.array([value, -0.0]), dtype="f2", stage=stage).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_many_results_are_rounded_once(stage):
+    """Every float16, the ties between them, and what is next to a tie."""
+    halves = np.arange(1 << 16, dtype="u2").view("f2")
+    halves = np.sort(halves[np.isfinite(halves)].astype("f8"))
+    ties = (halves[:-1] + halves[1:]) / 2
+    x = np.concatenate([halves, ties, np.nextafter(ties, 1e9), np.nextafter(ties, -1e9), [65520, np.inf, np.nan]])
+    with np.errstate(over="ignore"):
+        expected = x.astype("f2")
+    pairs = np.stack([x, np.full_like(x, -0.0)], 1)
+    assert gpumem.sum(pairs, axis=1, dtype="f2", stage=stage).tobytes() == expected.tobytes()
 
 
 # ---- the same bits ----

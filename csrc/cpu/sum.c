@@ -4,11 +4,13 @@
 #include "isa.h"
 #include "pool.h"
 #include "sum_job.h"
+#include "tile.h"
 #include <string.h>
 
 enum {
     SMALL = 2048,              /* accumulators that the C stack gives */
     WORTH_THREADS = 512 << 10, /* bytes */
+    WORTH_JOINING = 64 << 10,  /* accumulators */
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -187,8 +189,8 @@ static void finish(const gm_sum_job *job, gm_acc *acc, int64_t group)
     if (gap > 1)
         for (int64_t i = 1; i < n; i++)
             memmove(acc + i * job->parts, acc + i * gap * job->parts, (size_t)job->parts * sizeof *acc);
-    if (job->stream)
-        job->stream(dst, acc, n);
+    if (job->write)
+        job->write(dst, acc, n * job->parts);
     else
         gm_sum_store(dst, job->across.dst, job->to, acc, n, job->from);
 }
@@ -210,33 +212,43 @@ static void take_units(void *ctx, int thread)
                 finish(job, work, group);
             }
         }
+    job->fence();
 }
 
-static void join_slabs(const gm_sum_job *job)
+/* Adds up the slabs of each group, pairwise: a thread takes a share of the columns. */
+static void join_slabs(void *ctx, int thread)
 {
+    const gm_sum_job *job = ctx;
+    int64_t first = thread * job->width / job->threads, n = (thread + 1) * job->width / job->threads - first;
+
     for (int64_t group = 0; group < job->groups; group++) {
-        gm_acc *acc = job->partial + group * job->slabs * job->width;
+        gm_acc *acc = job->partial + group * job->slabs * job->width + first;
         for (int64_t apart = 1; apart < job->slabs; apart *= 2)
             for (int64_t i = 0; i + apart < job->slabs; i += 2 * apart)
-                add(job, acc + i * job->width, acc + (i + apart) * job->width, job->width);
-        finish(job, acc, group);
+                add(job, acc + i * job->width, acc + (i + apart) * job->width, n);
     }
 }
 
-/* Results that would only push the input out of the caches go past them. */
-static gm_sum_stream_fn *stream_for(const gm_sum_job *job, int64_t l3_bytes)
+/* The kernel that writes contiguous results, if there is one: past the caches those that would only push the input out
+ * of them. */
+static gm_sum_write_fn *write_for(const gm_sum_job *job, int64_t l3_bytes)
 {
-    int64_t bits = gm_dtype_get(job->to)->bits, size = bits / 8;
-    int is_float32 = job->to == GM_float32 && acc_type(job->from) == GM_float64;
-    int as_is = job->to == acc_type(job->from) || (job->to == GM_int64 && acc_type(job->from) == GM_uint64);
+    const gm_sum_kernels *kernels = job->kernels;
+    int64_t bits = gm_dtype_get(job->to)->bits, size = bits / 8, part = size / job->parts;
+    gm_dtype acc = acc_type(job->from);
+    int is_float32 = acc == GM_complex128 ? job->to == GM_complex64 : acc == GM_float64 && job->to == GM_float32;
+    int as_is = job->to == acc || (job->to == GM_int64 && acc == GM_uint64);
 
-    if (job->parts == 2 || job->across.dst != size || job->groups * job->width * size < l3_bytes / 4 ||
-        (uintptr_t)job->dst % (uintptr_t)size)
+    if (job->across.dst != size)
         return NULL;
+    if (acc == GM_float64 && size == 2)
+        return job->to == GM_float16 ? kernels->narrow_float16 : kernels->narrow_bfloat16;
+    uintptr_t address = (uintptr_t)job->dst;
     for (int i = 0; i < job->kept_axes; i++)
-        if (job->kept[i].dst % size)
-            return NULL;
-    return is_float32 ? job->kernels->stream_float32 : as_is ? job->kernels->stream : NULL;
+        address |= (uintptr_t)job->kept[i].dst;
+    if (job->groups * job->width * size < l3_bytes / 4 || address % (uintptr_t)part)
+        return NULL;
+    return is_float32 ? kernels->stream_float32 : as_is ? kernels->stream : NULL;
 }
 
 static gm_status sum_with(const gm_cpu *cpu, int threads, const gm_plan *plan, char *dst, gm_dtype to, const char *src,
@@ -250,7 +262,8 @@ static gm_status sum_with(const gm_cpu *cpu, int threads, const gm_plan *plan, c
 
     job.kernels = cpu->isa->sum;
     gm_sum_cut(&job, plan, dst, to, src, from);
-    job.stream = stream_for(&job, cpu->l3_bytes);
+    job.write = write_for(&job, cpu->l3_bytes);
+    job.fence = cpu->isa->tile->fence;
     atomic_init(&job.next, 0);
     threads = job.bytes < WORTH_THREADS ? 1 : (int)least(threads, job.units);
 
@@ -263,8 +276,13 @@ static gm_status sum_with(const gm_cpu *cpu, int threads, const gm_plan *plan, c
     job.partial = memory + threads * job.work;
 
     gm_parallel(threads, take_units, &job);
-    if (job.slabs > 1)
-        join_slabs(&job);
+    if (job.slabs > 1) {
+        job.threads = job.groups * job.slabs * job.width < WORTH_JOINING ? 1 : threads;
+        gm_parallel(job.threads, join_slabs, &job);
+        for (int64_t group = 0; group < job.groups; group++)
+            finish(&job, job.partial + group * job.slabs * job.width, group);
+        job.fence();
+    }
     if (memory != small)
         gm_free(memory);
     return GM_OK;

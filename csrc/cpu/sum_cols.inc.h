@@ -1,14 +1,14 @@
 /* Column kernels (sum_kernels.h), for each ISA variant.
  *
- * Eight rows are taken at a time, so that the accumulators are read and written once for them all. */
+ * Eight rows are taken at a time, so that the accumulators are read and written once for them all; and of each row one
+ * line of 64 bytes, since short runs of eight streams defeat the prefetchers more than single lines do. */
 
 enum { SUM_STEP = 8 };
 
-/* The processor does not see where a strip goes on, not even one that is as wide as its row, since the lines of eight
- * rows are read in turn. So later rows are asked for, into L2, SUM_AHEAD bytes of the strip
- * before they are due. `ask` holds the address of the present columns in them, or 0. It is no pointer: what it names
- * may lie past the last row, where nothing is read. */
-enum { SUM_AHEAD = 32 << 10 };
+/* The processor does not see in time where a strip goes on. So later rows are asked for, into L2: two steps ahead, and
+ * SUM_AHEAD bytes of the strip. `ask` holds the address of the present columns in them, or 0. It is no pointer: what it
+ * names may lie past the last row, where nothing is read. */
+enum { SUM_AHEAD = 16 << 10 };
 
 SUM_INLINE void sum_ask(uintptr_t ask, int64_t step, int R, int bytes)
 {
@@ -22,7 +22,7 @@ SUM_INLINE void sum_ask(uintptr_t ask, int64_t step, int R, int bytes)
 SUM_INLINE uintptr_t sum_ask_for(const char *src, int64_t step, int64_t rows, int64_t r, int64_t bytes,
                                  const char *next)
 {
-    int64_t ahead = (SUM_AHEAD / bytes + SUM_STEP) / SUM_STEP * SUM_STEP;
+    int64_t ahead = (SUM_AHEAD / bytes + 2 * SUM_STEP) / SUM_STEP * SUM_STEP;
     if (ahead > rows)
         ahead = rows;
     if (r + ahead < rows)
@@ -66,8 +66,9 @@ SUM_INLINE uintptr_t sum_ask_for(const char *src, int64_t step, int64_t rows, in
     SUM_INLINE void sum_pass_##dtype(gm_acc *out, const char *src, uintptr_t ask, int64_t step, int R, int64_t c,      \
                                      int64_t cols, int more)                                                           \
     {                                                                                                                  \
-        for (; c + 32 <= cols; c += 32)                                                                                \
-            sum_strip_##dtype(out + c, src + c * size, ask ? ask + (uintptr_t)(c * size) : 0, step, R, 4, more);       \
+        for (; c + 64 / size <= cols; c += 64 / size)                                                                  \
+            sum_strip_##dtype(out + c, src + c * size, ask ? ask + (uintptr_t)(c * size) : 0, step, R, 8 / size,       \
+                              more);                                                                                   \
         for (; c + 8 <= cols; c += 8)                                                                                  \
             sum_strip_##dtype(out + c, src + c * size, ask ? ask + (uintptr_t)(c * size) : 0, step, R, 1, more);       \
         if (c < cols)                                                                                                  \
@@ -132,8 +133,8 @@ SUM_WIDE_COLS(float64, 8)
             const char *row = src + r * step;                                                                          \
             uintptr_t ask = sum_ask_for(src, step, rows, r, cols * 2, next);                                           \
             int64_t c = 0;                                                                                             \
-            for (; c + 64 <= cols; c += 64)                                                                            \
-                sum_halves_##dtype(out + c, row + 2 * c, ask ? ask + (uintptr_t)(2 * c) : 0, step, 4, r > 0);          \
+            for (; c + 32 <= cols; c += 32)                                                                            \
+                sum_halves_##dtype(out + c, row + 2 * c, ask ? ask + (uintptr_t)(2 * c) : 0, step, 2, r > 0);          \
             for (; c + 16 <= cols; c += 16)                                                                            \
                 sum_halves_##dtype(out + c, row + 2 * c, 0, step, 1, r > 0);                                           \
             sum_pass_##dtype(out, row, 0, step, SUM_STEP, c, cols, r > 0);                                             \
@@ -162,44 +163,78 @@ static void sum_cols_bfloat16(gm_acc *out, const char *src, int64_t step, int64_
 
 /* ---- narrow integers ---- */
 
-/* Even and odd columns are added apart, in fields of twice the width, which hold GM_SUM_ROWS of them;
- * at the end they are put back in order. `wide` lines of 64 bytes from column c on, for R rows. */
-#define SUM_INT_COLS(dtype, size, field, mask, shift, zero, bias)                                                      \
+/* A field is two columns side by side. Whole fields are added, wrapping, and their upper columns once more by
+ * themselves: the sum of the lower ones is what the first sum has beyond the second. A field holds GM_SUM_ROWS of
+ * either. So an addition and a shift take two columns apart, without a mask. */
+
+/* The fields of a and b in turn, in order. */
+SUM_INLINE void sum_zip(int size, vec a, vec b, vec out[2])
+{
+    zip(size, a, b, &out[0], &out[1]);
+#if GM_AVX512
+    vec low = out[0];
+    out[0] = _mm512_permutex2var_epi64(low, _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), out[1]);
+    out[1] = _mm512_permutex2var_epi64(low, _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15), out[1]);
+#elif GM_AVX2
+    turn_lanes(out);
+#endif
+}
+
+#define SUM_INT_COLS(dtype, size, V, field, zero, bias)                                                                \
     SUM_INLINE void sum_lines_##dtype(sum_i8 *acc, const char *src, uintptr_t ask, int64_t step, int R, int lines,     \
                                       int64_t bytes, int more)                                                         \
     {                                                                                                                  \
-        sum_i8 sum[8];                                                                                                 \
-        for (int i = 0; i < 2 * lines; i++)                                                                            \
-            sum[i] = more ? acc[i] : sum_all(0);                                                                       \
+        V both[4][SUM_VECTORS] = {0}, upper[4][SUM_VECTORS] = {0};                                                     \
+        if (more)                                                                                                      \
+            for (int i = 0; i < lines; i++) {                                                                          \
+                memcpy(both[i], acc + 2 * i, sizeof *both);                                                            \
+                memcpy(upper[i], acc + 2 * i + 1, sizeof *upper);                                                      \
+            }                                                                                                          \
         sum_ask(ask, step, R, 64 * lines);                                                                             \
         for (int r = 0; r < R; r++)                                                                                    \
             for (int i = 0; i < lines; i++) {                                                                          \
                 const char *p = src + r * step + 64 * i;                                                               \
                 sum_i8 x = SUM_ONLY_##dtype(bytes >= 64 ? sum_load64(p) : sum_part64(p, bytes, zero));                 \
                 SUM_EACH (v) {                                                                                         \
-                    sum[2 * i].v[v] += x.v[v] & mask;                                                                  \
-                    sum[2 * i + 1].v[v] += x.v[v] >> shift & mask;                                                     \
+                    both[i][v] += (V)x.v[v];                                                                           \
+                    upper[i][v] += (V)x.v[v] >> 8 * size;                                                              \
                 }                                                                                                      \
             }                                                                                                          \
-        for (int i = 0; i < 2 * lines; i++)                                                                            \
-            acc[i] = sum[i];                                                                                           \
+        for (int i = 0; i < lines; i++) {                                                                              \
+            memcpy(acc + 2 * i, both[i], sizeof *both);                                                                \
+            memcpy(acc + 2 * i + 1, upper[i], sizeof *upper);                                                          \
+        }                                                                                                              \
     }                                                                                                                  \
     SUM_INLINE void sum_pass_##dtype(sum_i8 *acc, const char *src, uintptr_t ask, int64_t step, int R, int64_t bytes,  \
                                      int more)                                                                         \
     {                                                                                                                  \
         int64_t b = 0;                                                                                                 \
-        for (; b + 256 <= bytes; b += 256, acc += 8)                                                                   \
-            sum_lines_##dtype(acc, src + b, ask ? ask + (uintptr_t)b : 0, step, R, 4, 64, more);                       \
         for (; b + 64 <= bytes; b += 64, acc += 2)                                                                     \
             sum_lines_##dtype(acc, src + b, ask ? ask + (uintptr_t)b : 0, step, R, 1, 64, more);                       \
         if (b < bytes)                                                                                                 \
             sum_lines_##dtype(acc, src + b, 0, step, R, 1, bytes - b, more);                                           \
     }                                                                                                                  \
+    /* One line's columns, in order, from the sums of its fields. */                                                   \
+    SUM_INLINE void sum_columns_##dtype(gm_acc *out, const sum_i8 *acc, uint64_t excess)                               \
+    {                                                                                                                  \
+        V both[SUM_VECTORS], upper[SUM_VECTORS];                                                                       \
+        vec part[2 * SUM_VECTORS];                                                                                     \
+        memcpy(both, acc, sizeof both);                                                                                \
+        memcpy(upper, acc + 1, sizeof upper);                                                                          \
+        SUM_EACH (v)                                                                                                   \
+            sum_zip(2 * size, (vec)(both[v] - (upper[v] << 8 * size)), (vec)upper[v], part + 2 * v);                   \
+        for (int i = 0; i < 64 / size; i += 8) {                                                                       \
+            sum_i8 x = sum_load_##field((const char *)part + 2 * size * i);                                            \
+            SUM_EACH (v)                                                                                               \
+                x.v[v] -= excess;                                                                                      \
+            memcpy(out + i, &x, sizeof x);                                                                             \
+        }                                                                                                              \
+    }                                                                                                                  \
     static void sum_cols_##dtype(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t cols,               \
                                  const char *next)                                                                     \
     {                                                                                                                  \
         enum { CHUNK = 64 / size };                                                                                    \
-        sum_i8 acc[2 * GM_SUM_COLS / CHUNK];                                                                           \
+        sum_i8 sums[2 * GM_SUM_COLS / CHUNK], *acc = sums;                                                             \
         int64_t bytes = cols * size, r = 0;                                                                            \
         for (; r + SUM_STEP <= rows; r += SUM_STEP)                                                                    \
             sum_pass_##dtype(acc, src + r * step, sum_ask_for(src, step, rows, r, bytes, next), step, SUM_STEP, bytes, \
@@ -208,21 +243,18 @@ static void sum_cols_bfloat16(gm_acc *out, const char *src, int64_t step, int64_
             sum_pass_##dtype(acc, src + r * step, sum_ask_for(src, step, rows, r, bytes, next), step, (int)(rows - r), \
                              bytes, r > 0);                                                                            \
         uint64_t excess = (uint64_t)bias * (uint64_t)rows;                                                             \
-        for (int64_t c = 0; c < cols; c += CHUNK) {                                                                    \
-            field part[CHUNK];                                                                                         \
-            gm_acc wide[CHUNK];                                                                                        \
-            memcpy(part, acc + 2 * (c / CHUNK), sizeof part);                                                          \
-            for (int i = 0; i < CHUNK / 2; i++) {                                                                      \
-                wide[2 * i].i = part[i] - excess;                                                                      \
-                wide[2 * i + 1].i = part[CHUNK / 2 + i] - excess;                                                      \
-            }                                                                                                          \
-            memcpy(out + c, wide, (size_t)(cols - c < CHUNK ? cols - c : CHUNK) * sizeof *wide);                       \
+        for (; cols >= CHUNK; cols -= CHUNK, out += CHUNK, acc += 2)                                                   \
+            sum_columns_##dtype(out, acc, excess);                                                                     \
+        if (cols > 0) {                                                                                                \
+            gm_acc last[CHUNK];                                                                                        \
+            sum_columns_##dtype(last, acc, excess);                                                                    \
+            memcpy(out, last, (size_t)cols * sizeof *last);                                                            \
         }                                                                                                              \
     }
-SUM_INT_COLS(bool, 1, uint16_t, 0x00ff00ff00ff00ff, 8, 0, 0)
-SUM_INT_COLS(int8, 1, uint16_t, 0x00ff00ff00ff00ff, 8, 0x8080808080808080, 0x80)
-SUM_INT_COLS(int16, 2, uint32_t, 0x0000ffff0000ffff, 16, 0x8000800080008000, 0x8000)
-SUM_INT_COLS(int32, 4, uint64_t, 0xffffffff, 32, 0x8000000080000000, 0x80000000)
-SUM_INT_COLS(uint8, 1, uint16_t, 0x00ff00ff00ff00ff, 8, 0, 0)
-SUM_INT_COLS(uint16, 2, uint32_t, 0x0000ffff0000ffff, 16, 0, 0)
-SUM_INT_COLS(uint32, 4, uint64_t, 0xffffffff, 32, 0, 0)
+SUM_INT_COLS(bool, 1, sum_u16, uint16, 0, 0)
+SUM_INT_COLS(int8, 1, sum_u16, uint16, 0x8080808080808080, 0x80)
+SUM_INT_COLS(int16, 2, sum_u32, uint32, 0x8000800080008000, 0x8000)
+SUM_INT_COLS(int32, 4, sum_u64, uint64, 0x8000000080000000, 0x80000000)
+SUM_INT_COLS(uint8, 1, sum_u16, uint16, 0, 0)
+SUM_INT_COLS(uint16, 2, sum_u32, uint32, 0, 0)
+SUM_INT_COLS(uint32, 4, sum_u64, uint64, 0, 0)

@@ -10,11 +10,15 @@ enum {
     SHORT = 512,      /* bytes of a row below which it pays to have many at once */
     SLAB = 256 << 10, /* bytes that are worth a trip to another thread */
     SLABS = 64,       /* that a lone group is cut into, where it has as many pieces */
-    NARROW = 256,     /* accumulators; fewer columns than that are joined */
-    JOIN = 128,       /* rows to a wide one, at most */
-    JOINED = 512,     /* bytes of a wide one, at most: eight of them are a page */
-    ROWS = 1024,      /* sums of rows that are finished at a time: their accumulators stay in L1 */
-    TILE = 4096,      /* items gathered at a time */
+    WIDE_LEAST = 512, /* bytes of the wide row that narrow ones are joined to: more of them for long matrices, */
+    WIDE_MOST = 8192, /* so that there are pieces for many threads */
+    WIDE_ROWS = 4096,
+    STRIP = 32 << 10,        /* bytes of a row that are taken at a time */
+    NARROW_STRIP = 16 << 10, /* of accumulators, where rows are so few that these must not leave L1 */
+    FEW_ROWS = 32,
+    WORTH_SLAB = 64, /* bytes to read for each byte of sums that a slab leaves */
+    ROWS = 1024,     /* sums of rows that are finished at a time: their accumulators stay in L1 */
+    TILE = 4096,     /* items gathered at a time */
     TILE_COLS = 512,
 };
 
@@ -75,6 +79,16 @@ static int64_t gap_of(const gm_sum_job *job, int64_t step, int64_t items)
     return step % job->size == 0 && gap >= items && (gap - items) * job->size < LINE ? gap : 0;
 }
 
+/* Rows to a wide one, a power of two; 1 where they are wide enough or do not follow one another. */
+static int64_t join_of(const gm_sum_job *job)
+{
+    int64_t row = job->row_gap * job->size, join = 1;
+    int64_t wide = most(WIDE_LEAST, least(WIDE_MOST, job->along.len * row / WIDE_ROWS));
+    while (row && 2 * join * row <= wide)
+        join *= 2;
+    return join;
+}
+
 /* Across: a kept axis, or a summed one where there is none or where short rows make up too few of them. */
 static void choose_rows(gm_sum_job *job)
 {
@@ -102,7 +116,9 @@ static void choose_form(gm_sum_job *job)
         job->across = take(kept, &job->kept_axes, k);
         job->col_gap = most(gap, 1);
         job->row_gap = gap_of(job, summed[s].src, cols);
-        if (gap && job->row_gap && job->row_gap * job->parts < NARROW)
+        job->along = summed[s];
+        job->join = gap ? join_of(job) : 1;
+        if (job->join > 1)
             job->form = GM_SUM_FOLD;
         else
             s = best_rows(summed, job->summed_axes);
@@ -115,6 +131,7 @@ static void choose_form(gm_sum_job *job)
     job->row_gap = gap_of(job, job->along.src, 1);
     if (job->row_gap > 1 && job->along.len * job->along.src >= SHORT) {
         job->form = GM_SUM_FOLD;
+        job->join = join_of(job);
         return;
     }
     job->form = job->row_gap == 1 ? GM_SUM_RUN : GM_SUM_PACK_RUN;
@@ -124,7 +141,8 @@ static void choose_form(gm_sum_job *job)
 /* How much a piece covers. */
 static void choose_blocks(gm_sum_job *job)
 {
-    int64_t most_results = GM_SUM_COLS / job->parts, across = job->across.len, along = job->along.len;
+    int64_t across = job->across.len, along = job->along.len;
+    int64_t strip = along < FEW_ROWS ? NARROW_STRIP / (int64_t)sizeof(gm_acc) / job->parts : STRIP / job->size;
 
     switch (job->form) {
     case GM_SUM_RUN:
@@ -132,22 +150,18 @@ static void choose_blocks(gm_sum_job *job)
         job->across_block = most(1, least(ROWS, SLAB / (job->along_block * job->size)));
         break;
     case GM_SUM_COLUMNS:
-        most_results = (most_results - 1) / job->col_gap + 1;
+        strip = (strip - 1) / job->col_gap + 1;
         job->along_block = GM_SUM_ROWS;
         /* Strips of even width that begin on a line if the row does. */
-        job->across_block =
-            least(most_results, blocks_of(blocks_of(across, blocks_of(across, most_results)), LINE) * LINE);
+        job->across_block = least(strip, blocks_of(blocks_of(across, blocks_of(across, strip)), LINE) * LINE);
         break;
     case GM_SUM_FOLD:
-        job->join = JOIN;
-        while (job->join > 1 && job->join * job->row_gap * job->size > JOINED)
-            job->join /= 2;
         job->along_block = GM_SUM_ROWS * job->join;
         job->across_block = across;
         break;
     case GM_SUM_PACK_RUN:
         job->along_block = least(along, TILE);
-        job->across_block = least(most_results, TILE / job->along_block);
+        job->across_block = TILE / job->along_block;
         break;
     case GM_SUM_PACK_COLUMNS:
         job->across_block = least(across, TILE_COLS);
@@ -170,21 +184,22 @@ static void choose_units(gm_sum_job *job)
     for (int i = 0; i < job->summed_axes; i++)
         job->pieces *= job->summed[i].len;
 
-    int64_t group_bytes = job->bytes / job->groups;
+    int64_t cols = ((job->across_block - 1) * job->col_gap + 1) * job->parts;
+    job->width = job->collapse ? job->parts : cols;
+    int64_t group_bytes = job->bytes / job->groups,
+            slab_bytes = most(SLAB, WORTH_SLAB * job->width * (int64_t)sizeof(gm_acc));
     job->slabs = 1;
     if (job->groups < SLABS)
-        job->slabs = most(1, least(least(job->pieces, SLABS / job->groups), group_bytes / SLAB));
+        job->slabs = most(1, least(least(job->pieces, SLABS / job->groups), group_bytes / slab_bytes));
     job->slab = blocks_of(job->pieces, job->slabs);
     job->slabs = blocks_of(job->pieces, job->slab);
     job->unit = job->slabs > 1 ? 1 : most(1, SLAB / most(1, group_bytes));
     job->units = job->slabs > 1 ? job->groups * job->slabs : blocks_of(job->groups, job->unit);
 
     /* A stack of sums, on top of it a piece that may be wider, and what the piece's form needs. */
-    int64_t cols = ((job->across_block - 1) * job->col_gap + 1) * job->parts;
     int levels = 1;
     while (job->slab >> levels)
         levels++;
-    job->width = job->collapse ? job->parts : cols;
     job->tile = 0;
     if (job->form == GM_SUM_FOLD)
         job->tile = 2 * job->join * job->row_gap * job->parts;

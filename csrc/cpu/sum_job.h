@@ -37,11 +37,13 @@ typedef struct gm_sum_job {
     int64_t bytes;               /* read in all */
     int64_t work, tile;          /* accumulators that a thread works in; the last ones hold a tile */
 
-    gm_sum_stream_fn *stream; /* for results that are contiguous and many, or NULL */
-    gm_acc *partial;          /* groups x slabs x width, where there are several slabs */
-    gm_acc *workspace;        /* threads x work */
-    atomic_llong next;        /* unit to take */
+    gm_sum_write_fn *write; /* for contiguous results, or NULL */
+    void (*fence)(void);    /* after a thread's last write */
+    gm_acc *partial;        /* groups x slabs x width, where there are several slabs */
+    gm_acc *workspace;      /* threads x work */
+    atomic_llong next;      /* unit to take */
+    int threads;            /* that join the slabs */
 } gm_sum_job;
 
-/* Fills in all but the last four. */
+/* Fills in all but the last six. */
 void gm_sum_cut(gm_sum_job *job, const gm_plan *plan, char *dst, gm_dtype to, const char *src, gm_dtype from);

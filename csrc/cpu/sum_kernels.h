@@ -4,7 +4,7 @@
 
 /* The most rows and columns that one call of a column kernel takes. So many rows of a narrow integer just fit a field
  * of twice its width; strips of so many columns are long enough to read, and their accumulators still lie in L2. */
-enum { GM_SUM_ROWS = 256, GM_SUM_COLS = 8192 };
+enum { GM_SUM_ROWS = 256, GM_SUM_COLS = 32768 };
 
 /* out[r] = the sum of the n contiguous items at src + r * step; n >= 1. Complex: two accumulators a row. */
 typedef void gm_sum_rows_fn(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t n);
@@ -14,11 +14,13 @@ typedef void gm_sum_rows_fn(gm_acc *out, const char *src, int64_t step, int64_t 
  * begin, with the same step, or NULL: its first rows are asked for while the last ones here are added. */
 typedef void gm_sum_cols_fn(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t cols, const char *next);
 
-/* Writes n accumulators, or float64 ones rounded to float32, past the caches; dst is aligned to an item. */
-typedef void gm_sum_stream_fn(char *dst, const gm_acc *acc, int64_t n);
+/* Writes n accumulators, or float64 ones rounded to float32, past the caches; dst is aligned to one of them. A fence
+ * must follow. */
+typedef void gm_sum_write_fn(char *dst, const gm_acc *acc, int64_t n);
 
 typedef struct gm_sum_kernels {
     gm_sum_rows_fn *rows[GM_DTYPE_COUNT];
     gm_sum_cols_fn *cols[GM_DTYPE_COUNT];
-    gm_sum_stream_fn *stream, *stream_float32; /* NULL where there are no such stores */
+    gm_sum_write_fn *stream, *stream_float32; /* NULL where there are no such stores */
+    gm_sum_write_fn *narrow_float16, *narrow_bfloat16;
 } gm_sum_kernels;

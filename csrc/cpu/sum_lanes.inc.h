@@ -163,8 +163,15 @@ SUM_INLINE sum_i8 sum_is_set(sum_i8 x)
 #define SUM_WIDE_4(x) sum_split(x, 0xffffffff, 32)
 #define SUM_WIDE_8(x) (x)
 
-/* `zero` is a lane of items that count nothing once unsigned, `bias` what making an item unsigned adds to it. */
+/* sum_part: of a row of 64 bytes or less. `zero` is a lane of items that count nothing once unsigned, `bias` what
+ * making an item unsigned adds to it. */
 #define SUM_INT_LANES(dtype, size, zero, bias)                                                                         \
+    SUM_INLINE sum_i8 sum_part_##dtype(const char *src, int64_t n)                                                     \
+    {                                                                                                                  \
+        sum_i8 sum = SUM_WIDE_##size(SUM_ONLY_##dtype(sum_part64(src, n * size, zero)));                               \
+        sum.v[0] -= (sum_u64){(uint64_t)bias * (uint64_t)n};                                                           \
+        return sum;                                                                                                    \
+    }                                                                                                                  \
     SUM_INLINE sum_i8 sum_lanes_##dtype(const char *src, int64_t n)                                                    \
     {                                                                                                                  \
         sum_i8 a = sum_all(0), b = a;                                                                                  \

@@ -67,29 +67,12 @@ LEVELS(sum_f8, sum_f64)
 LEVELS(sum_i8, sum_u64)
 #undef LEVELS
 
-/* Rows of one to four items: several of them in one vector. */
-#if GM_AVX512
-SUM_INLINE sum_i8 sum_load_bool(const char *src)
-{
-    __m128i x = _mm_min_epu8(_mm_loadl_epi64((const __m128i *)src), _mm_set1_epi8(1));
-    return (sum_i8){{(sum_u64)_mm512_cvtepu8_epi64(x)}};
-}
-#    define SUM_LOAD_INT(dtype, load, type, convert)                                                                   \
-        SUM_INLINE sum_i8 sum_load_##dtype(const char *src)                                                            \
-        {                                                                                                              \
-            return (sum_i8){{(sum_u64)convert(load((const type *)src))}};                                              \
-        }
-SUM_LOAD_INT(int8, _mm_loadl_epi64, __m128i, _mm512_cvtepi8_epi64)
-SUM_LOAD_INT(int16, _mm_loadu_si128, __m128i, _mm512_cvtepi16_epi64)
-SUM_LOAD_INT(int32, _mm256_loadu_si256, __m256i, _mm512_cvtepi32_epi64)
-SUM_LOAD_INT(uint8, _mm_loadl_epi64, __m128i, _mm512_cvtepu8_epi64)
-SUM_LOAD_INT(uint16, _mm_loadu_si128, __m128i, _mm512_cvtepu16_epi64)
-SUM_LOAD_INT(uint32, _mm256_loadu_si256, __m256i, _mm512_cvtepu32_epi64)
-#    undef SUM_LOAD_INT
+/* ---- rows of a few items: several of them in one vector ---- */
 
-/* Rows of up to P items, q items apart, 8 / P of them at a time; stops where a load would pass the last row's end.
- * Returns how many rows it did, a multiple of eight. */
-#    define SUM_TINY(dtype, size, V8, V, parts, blank)                                                                 \
+#if GM_AVX512
+/* Floats: rows of up to P items, q items apart, 8 / P of them at a time; stops where a load would pass the last row's
+ * end. Returns how many rows it did, a multiple of eight. */
+#    define SUM_FEW_FLOATS(dtype, size, parts)                                                                         \
         SUM_INLINE int64_t sum_tiny_##dtype##_##parts(gm_acc *out, const char *src, int64_t q, int64_t rows,           \
                                                       int64_t n, const int64_t P)                                      \
         {                                                                                                              \
@@ -103,18 +86,16 @@ SUM_LOAD_INT(uint32, _mm256_loadu_si256, __m256i, _mm512_cvtepu32_epi64)
                 }                                                                                                      \
             __m512i order = _mm512_loadu_si512(index);                                                                 \
             for (; (rows - done - 1) * q + n >= (8 - per) * q + 8 && rows - done >= 8; done += 8) {                    \
-                V x[4] = {{0}};                                                                                        \
+                sum_f64 x[4] = {{0}};                                                                                  \
                 for (int64_t i = 0; i < P; i++) {                                                                      \
                     __m512d v = (__m512d)sum_load_##dtype(src + (done + i * per) * q * size).v[0];                     \
-                    x[i] = (V)_mm512_mask_permutexvar_pd(_mm512_set1_pd(blank), (__mmask8)kept, order, v);             \
+                    x[i] = (sum_f64)_mm512_mask_permutexvar_pd(_mm512_set1_pd(-0.0), (__mmask8)kept, order, v);        \
                 }                                                                                                      \
                 gm_acc *to = out + done * parts;                                                                       \
                 if (P == 4)                                                                                            \
-                    sum_finish_##V8(to, sum_fold2_##V8(x[0], x[1]), sum_fold2_##V8(x[2], x[3]), parts);                \
-                else if (P == 2)                                                                                       \
-                    sum_finish_##V8(to, x[0], x[1], parts);                                                            \
+                    sum_finish_sum_f8(to, sum_fold2_sum_f8(x[0], x[1]), sum_fold2_sum_f8(x[2], x[3]), parts);          \
                 else                                                                                                   \
-                    memcpy(to, x, sizeof *x);                                                                          \
+                    sum_finish_sum_f8(to, x[0], x[1], parts);                                                          \
             }                                                                                                          \
             return done;                                                                                               \
         }                                                                                                              \
@@ -125,13 +106,80 @@ SUM_LOAD_INT(uint32, _mm256_loadu_si256, __m256i, _mm512_cvtepu32_epi64)
                 return 0;                                                                                              \
             if (n > 2)                                                                                                 \
                 return q + n <= 8 ? sum_tiny_##dtype##_##parts(out, src, q, rows, n, 4) : 0;                           \
-            if (n == 2)                                                                                                \
-                return 3 * q + n <= 8 ? sum_tiny_##dtype##_##parts(out, src, q, rows, n, 2) : 0;                       \
-            return q == 1 ? sum_tiny_##dtype##_##parts(out, src, q, rows, n, 1) : 0;                                   \
+            return 3 * q + n <= 8 ? sum_tiny_##dtype##_##parts(out, src, q, rows, n, 2) : 0;                           \
+        }
+
+/* 16-bit floats: rows of up to four items, q items apart. Item j of eight rows goes to quarter j of a vector. */
+#    define SUM_FEW_HALVES(dtype)                                                                                      \
+        static int64_t sum_few_##dtype##_1(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t n)        \
+        {                                                                                                              \
+            const __m512i blank = _mm512_set1_epi16((short)0x8000);                                                    \
+            int64_t q = step / 2, done = 0;                                                                            \
+            uint16_t index[32] = {0};                                                                                  \
+            uint32_t kept = 0;                                                                                         \
+            if (step % 2 || n > 4 || 7 * q + n > 32)                                                                   \
+                return 0;                                                                                              \
+            for (int64_t j = 0; j < n; j++)                                                                            \
+                for (int64_t r = 0; r < 8; r++) {                                                                      \
+                    index[8 * j + r] = (uint16_t)(r * q + j);                                                          \
+                    kept |= 1u << (8 * j + r);                                                                         \
+                }                                                                                                      \
+            __m512i order = _mm512_loadu_si512(index);                                                                 \
+            for (; rows - done >= 8 && (rows - done - 1) * q + n >= 32; done += 8) {                                   \
+                __m512i v = _mm512_loadu_si512(src + done * step);                                                     \
+                v = _mm512_mask_permutexvar_epi16(blank, kept, order, v);                                              \
+                const char *x = (const char *)&v;                                                                      \
+                sum_f8 sum = add_sum_f8(add_sum_f8(sum_load_##dtype(x), sum_load_##dtype(x + 32)),                     \
+                                        add_sum_f8(sum_load_##dtype(x + 16), sum_load_##dtype(x + 48)));               \
+                memcpy(out + done, &sum, sizeof sum);                                                                  \
+            }                                                                                                          \
+            return done;                                                                                               \
+        }
+
+/* Integers: rows of up to P lanes of 64 bits, 8 / P of them at a time. */
+#    define SUM_FEW_INTS(dtype, size, zero, bias)                                                                      \
+        SUM_INLINE int64_t sum_tiny_##dtype(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t bytes,   \
+                                            const int64_t P)                                                           \
+        {                                                                                                              \
+            const int64_t per = 8 / P;                                                                                 \
+            char index[64] = {0};                                                                                      \
+            int64_t done = 0;                                                                                          \
+            uint64_t kept = 0;                                                                                         \
+            if ((per - 1) * step + bytes > 64)                                                                         \
+                return 0;                                                                                              \
+            for (int64_t row = 0; row < per; row++)                                                                    \
+                for (int64_t b = 0; b < bytes; b++) {                                                                  \
+                    index[row * P * 8 + b] = (char)(row * step + b);                                                   \
+                    kept |= (uint64_t)1 << (row * P * 8 + b);                                                          \
+                }                                                                                                      \
+            __m512i order = _mm512_loadu_si512(index), blank = _mm512_set1_epi64((long long)zero);                     \
+            for (; rows - done >= 8 && (rows - done - 1) * step + bytes >= (8 - per) * step + 64; done += 8) {         \
+                sum_u64 x[4] = {{0}};                                                                                  \
+                for (int64_t i = 0; i < P; i++) {                                                                      \
+                    __m512i v = _mm512_loadu_si512(src + (done + i * per) * step);                                     \
+                    sum_i8 lanes = {{(sum_u64)_mm512_mask_permutexvar_epi8(blank, kept, order, v)}};                   \
+                    x[i] = SUM_WIDE_##size(SUM_ONLY_##dtype(lanes)).v[0];                                              \
+                }                                                                                                      \
+                if (P == 4)                                                                                            \
+                    x[0] = sum_fold2_sum_i8(x[0], x[1]), x[1] = sum_fold2_sum_i8(x[2], x[3]);                          \
+                if (P > 1)                                                                                             \
+                    x[0] = sum_fold1_sum_i8(x[0], x[1]);                                                               \
+                x[0] -= (uint64_t)bias * (uint64_t)(bytes / size);                                                     \
+                memcpy(out + done, x, sizeof *x);                                                                      \
+            }                                                                                                          \
+            return done;                                                                                               \
+        }                                                                                                              \
+        static int64_t sum_few_##dtype##_1(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t n)        \
+        {                                                                                                              \
+            int64_t bytes = n * size;                                                                                  \
+            return bytes <= 8    ? sum_tiny_##dtype(out, src, step, rows, bytes, 1)                                    \
+                   : bytes <= 16 ? sum_tiny_##dtype(out, src, step, rows, bytes, 2)                                    \
+                   : bytes <= 32 ? sum_tiny_##dtype(out, src, step, rows, bytes, 4)                                    \
+                                 : 0;                                                                                  \
         }
 #else
 /* As lane i and lane i + 4, then + 2, then + 1 would add them. */
-#    define SUM_TINY(dtype, size, V8, V, parts, blank)                                                                 \
+#    define SUM_FEW(dtype, size, parts, blank)                                                                         \
         static int64_t sum_few_##dtype##_##parts(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t n)  \
         {                                                                                                              \
             if (n > 4)                                                                                                 \
@@ -147,14 +195,39 @@ SUM_LOAD_INT(uint32, _mm256_loadu_si256, __m256i, _mm512_cvtepu32_epi64)
             }                                                                                                          \
             return rows;                                                                                               \
         }
+#    define SUM_FEW_FLOATS(dtype, size, parts)    SUM_FEW(dtype, size, parts, -0.0)
+#    define SUM_FEW_HALVES(dtype)                 SUM_FEW(dtype, 2, 1, -0.0)
+#    define SUM_FEW_INTS(dtype, size, zero, bias) SUM_FEW(dtype, size, 1, 0)
 #endif
+SUM_FEW_INTS(bool, 1, 0, 0)
+SUM_FEW_INTS(int8, 1, 0x8080808080808080, 0x80)
+SUM_FEW_INTS(int16, 2, 0x8000800080008000, 0x8000)
+SUM_FEW_INTS(int32, 4, 0x8000000080000000, 0x80000000)
+SUM_FEW_INTS(int64, 8, 0, 0)
+SUM_FEW_INTS(uint8, 1, 0, 0)
+SUM_FEW_INTS(uint16, 2, 0, 0)
+SUM_FEW_INTS(uint32, 4, 0, 0)
+SUM_FEW_HALVES(float16)
+SUM_FEW_HALVES(bfloat16)
+SUM_FEW_FLOATS(float32, 4, 1)
+SUM_FEW_FLOATS(float64, 8, 1)
+SUM_FEW_FLOATS(float32, 4, 2)
+SUM_FEW_FLOATS(float64, 8, 2)
 
-#define SUM_ROWS(name, dtype, size, V8, V, parts, blank)                                                               \
-    SUM_TINY(dtype, size, V8, V, parts, blank)                                                                         \
+/* ---- rows of any length ---- */
+
+/* Up to `whole` items fill one vector. */
+#define SUM_ROWS(name, dtype, whole, V8, parts)                                                                        \
     static void sum_rows_##name(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t n)                   \
     {                                                                                                                  \
         n *= parts;                                                                                                    \
         int64_t r = sum_few_##dtype##_##parts(out, src, step, rows, n);                                                \
+        for (; n <= whole && r + 8 <= rows; r += 8) {                                                                  \
+            V8 x[8];                                                                                                   \
+            for (int i = 0; i < 8; i++)                                                                                \
+                x[i] = sum_part_##dtype(src + (r + i) * step, n);                                                      \
+            sum_reduce8_##V8(out + r * parts, x, parts);                                                               \
+        }                                                                                                              \
         for (; r + 8 <= rows; r += 8) {                                                                                \
             V8 x[8];                                                                                                   \
             for (int i = 0; i < 8; i++)                                                                                \
@@ -164,17 +237,17 @@ SUM_LOAD_INT(uint32, _mm256_loadu_si256, __m256i, _mm512_cvtepu32_epi64)
         for (; r < rows; r++)                                                                                          \
             sum_reduce_##V8(out + r * parts, sum_lanes_##dtype(src + r * step, n), parts);                             \
     }
-SUM_ROWS(bool, bool, 1, sum_i8, sum_u64, 1, 0)
-SUM_ROWS(int8, int8, 1, sum_i8, sum_u64, 1, 0)
-SUM_ROWS(int16, int16, 2, sum_i8, sum_u64, 1, 0)
-SUM_ROWS(int32, int32, 4, sum_i8, sum_u64, 1, 0)
-SUM_ROWS(int64, int64, 8, sum_i8, sum_u64, 1, 0)
-SUM_ROWS(uint8, uint8, 1, sum_i8, sum_u64, 1, 0)
-SUM_ROWS(uint16, uint16, 2, sum_i8, sum_u64, 1, 0)
-SUM_ROWS(uint32, uint32, 4, sum_i8, sum_u64, 1, 0)
-SUM_ROWS(float16, float16, 2, sum_f8, sum_f64, 1, -0.0)
-SUM_ROWS(bfloat16, bfloat16, 2, sum_f8, sum_f64, 1, -0.0)
-SUM_ROWS(float32, float32, 4, sum_f8, sum_f64, 1, -0.0)
-SUM_ROWS(float64, float64, 8, sum_f8, sum_f64, 1, -0.0)
-SUM_ROWS(complex64, float32, 4, sum_f8, sum_f64, 2, -0.0)
-SUM_ROWS(complex128, float64, 8, sum_f8, sum_f64, 2, -0.0)
+SUM_ROWS(bool, bool, 64, sum_i8, 1)
+SUM_ROWS(int8, int8, 64, sum_i8, 1)
+SUM_ROWS(int16, int16, 32, sum_i8, 1)
+SUM_ROWS(int32, int32, 16, sum_i8, 1)
+SUM_ROWS(int64, int64, 8, sum_i8, 1)
+SUM_ROWS(uint8, uint8, 64, sum_i8, 1)
+SUM_ROWS(uint16, uint16, 32, sum_i8, 1)
+SUM_ROWS(uint32, uint32, 16, sum_i8, 1)
+SUM_ROWS(float16, float16, 8, sum_f8, 1)
+SUM_ROWS(bfloat16, bfloat16, 8, sum_f8, 1)
+SUM_ROWS(float32, float32, 8, sum_f8, 1)
+SUM_ROWS(float64, float64, 8, sum_f8, 1)
+SUM_ROWS(complex64, float32, 8, sum_f8, 2)
+SUM_ROWS(complex128, float64, 8, sum_f8, 2)

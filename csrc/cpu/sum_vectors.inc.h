@@ -12,6 +12,8 @@ typedef float sum_f32h __attribute__((vector_size(GM_VECTOR / 2))); /* as many a
 typedef uint64_t sum_u64 __attribute__((vector_size(GM_VECTOR)));
 typedef int64_t sum_s64 __attribute__((vector_size(GM_VECTOR)));
 typedef uint8_t sum_u8 __attribute__((vector_size(GM_VECTOR)));
+typedef uint16_t sum_u16 __attribute__((vector_size(GM_VECTOR)));
+typedef uint32_t sum_u32 __attribute__((vector_size(GM_VECTOR)));
 
 /* 64 bytes: eight lanes, or 16 float32, or packed integers. */
 typedef struct sum_f8 {
@@ -59,11 +61,11 @@ SUM_INLINE sum_i8 sum_load64(const char *src)
     return r;
 }
 
-/* The first n of 64 bytes, 0 < n < 64; `fill` in the rest. */
+/* The first n of 64 bytes, 0 < n <= 64; `fill` in the rest. */
 SUM_INLINE sum_i8 sum_part64(const char *src, int64_t n, uint64_t fill)
 {
 #if GM_AVX512
-    __m512i r = _mm512_mask_loadu_epi8(_mm512_set1_epi64((long long)fill), ((__mmask64)1 << n) - 1, src);
+    __m512i r = _mm512_mask_loadu_epi8(_mm512_set1_epi64((long long)fill), ~(__mmask64)0 >> (64 - n), src);
     return (sum_i8){{(sum_u64)r}};
 #else
     uint64_t bytes[8] = {fill, fill, fill, fill, fill, fill, fill, fill};
@@ -174,12 +176,34 @@ SUM_INLINE sum_f8 sum_load_bfloat16(const char *src)
 #endif
 }
 
-SUM_INLINE sum_i8 sum_load_int64(const char *src)
-{
-    return sum_load64(src);
-}
+/* ---- eight items as 64-bit integers ---- */
 
-/* The first n of eight items, 0 < n < 8, and -0.0 in the other lanes. */
+#if GM_AVX512
+#    define SUM_LOAD_INT(dtype, type, load, from, convert)                                                             \
+        SUM_INLINE sum_i8 sum_load_##dtype(const char *src)                                                            \
+        {                                                                                                              \
+            return (sum_i8){{(sum_u64)convert(load((const from *)src))}};                                              \
+        }
+#else
+#    define SUM_LOAD_INT(dtype, type, load, from, convert)                                                             \
+        SUM_INLINE sum_i8 sum_load_##dtype(const char *src)                                                            \
+        {                                                                                                              \
+            type x[8];                                                                                                 \
+            uint64_t wide[8];                                                                                          \
+            memcpy(x, src, sizeof x);                                                                                  \
+            for (int i = 0; i < 8; i++)                                                                                \
+                wide[i] = (uint64_t)x[i];                                                                              \
+            return sum_load64((const char *)wide);                                                                     \
+        }
+#endif
+SUM_LOAD_INT(uint16, uint16_t, _mm_loadu_si128, __m128i, _mm512_cvtepu16_epi64)
+SUM_LOAD_INT(uint32, uint32_t, _mm256_loadu_si256, __m256i, _mm512_cvtepu32_epi64)
+#undef SUM_LOAD_INT
+
+#define sum_load_int64  sum_load64
+#define sum_load_uint64 sum_load64
+
+/* The first n of eight items, 0 < n <= 8, and -0.0 in the other lanes. */
 #define PART(dtype, item, zero, V8)                                                                                    \
     SUM_INLINE V8 sum_part_##dtype(const char *src, int64_t n)                                                         \
     {                                                                                                                  \
@@ -190,34 +214,29 @@ SUM_INLINE sum_i8 sum_load_int64(const char *src)
 #if GM_AVX512
 SUM_INLINE sum_f8 sum_part_float64(const char *src, int64_t n)
 {
-    return (sum_f8){{(sum_f64)_mm512_mask_loadu_pd(_mm512_set1_pd(-0.0), (__mmask8)((1 << n) - 1), src)}};
+    return (sum_f8){{(sum_f64)_mm512_mask_loadu_pd(_mm512_set1_pd(-0.0), (__mmask8)(0xff >> (8 - n)), src)}};
 }
 SUM_INLINE sum_f8 sum_part_float32(const char *src, int64_t n)
 {
-    __m256 x = _mm256_mask_loadu_ps(_mm256_set1_ps(-0.0f), (__mmask8)((1 << n) - 1), src);
+    __m256 x = _mm256_mask_loadu_ps(_mm256_set1_ps(-0.0f), (__mmask8)(0xff >> (8 - n)), src);
     return (sum_f8){{(sum_f64)_mm512_cvtps_pd(x)}};
 }
 SUM_INLINE sum_f8 sum_part_float16(const char *src, int64_t n)
 {
-    __m128i x = _mm_mask_loadu_epi16(_mm_set1_epi16((short)0x8000), (__mmask8)((1 << n) - 1), src);
+    __m128i x = _mm_mask_loadu_epi16(_mm_set1_epi16((short)0x8000), (__mmask8)(0xff >> (8 - n)), src);
     return (sum_f8){{(sum_f64)_mm512_cvtps_pd(_mm256_cvtph_ps(x))}};
 }
 SUM_INLINE sum_f8 sum_part_bfloat16(const char *src, int64_t n)
 {
-    __m128i x = _mm_mask_loadu_epi16(_mm_set1_epi16((short)0x8000), (__mmask8)((1 << n) - 1), src);
+    __m128i x = _mm_mask_loadu_epi16(_mm_set1_epi16((short)0x8000), (__mmask8)(0xff >> (8 - n)), src);
     __m256i wide = _mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16);
     return (sum_f8){{(sum_f64)_mm512_cvtps_pd(_mm256_castsi256_ps(wide))}};
-}
-SUM_INLINE sum_i8 sum_part_int64(const char *src, int64_t n)
-{
-    return sum_part64(src, n * 8, 0);
 }
 #else
 PART(float64, double, -0.0, sum_f8)
 PART(float32, float, -0.0f, sum_f8)
 PART(float16, uint16_t, 0x8000, sum_f8)
 PART(bfloat16, uint16_t, 0x8000, sum_f8)
-PART(int64, uint64_t, 0, sum_i8)
 #endif
 #undef PART
 
