@@ -156,13 +156,13 @@ def sums() -> Iterator[Case]:
         n = FILL // np.dtype(dtype).itemsize
         quick = dtype in ("uint8", "int32", "float32", "float64")
         yield Case("sum", "sum of everything", f"({n},)", (n,), dtype, quick)
-    for dtype in ("uint8", "int32", "float16", "float32", "float64"):
+    for dtype in ("int8", "int16", "int32", "float16", "float32", "float64", "complex64"):
         shape = (6000, FILL // 6000 // np.dtype(dtype).itemsize)
         for axis in (0, 1):
             yield Case("sum", "sum over an axis", f"{shape}, {axis}", shape, dtype, dtype == "float32", axis=axis)
-    for dtype in ("float32", "float64"):
-        shape = (20_000_000, 4)
-        yield Case("sum", "sum over an axis", f"{shape}, 1", shape, dtype, dtype == "float32", axis=1)
+    for dtype in ("int8", "int16", "int32", "float16", "float32", "float64"):
+        for shape, axis in (((20_000_000, 4), 1), ((20_000_000, 4), 0), ((4, 20_000_000), 0)):
+            yield Case("sum", "sum over an axis", f"{shape}, {axis}", shape, dtype, dtype == "float32", axis=axis)
 
 
 OPS = {"transpose": (matrices, thin, published, small), "copy": (copies,), "sum": (sums,)}
