@@ -307,13 +307,16 @@ gm_status gm_move_thin(const gm_cpu *cpu, const gm_plan *plan, char *dst, const 
     return GM_OK;
 }
 
-/* Where both contiguous axes are long, square tiles have long runs on either side without a third way to cut. */
+/* Where both contiguous axes are long, square tiles have long runs on either side without a third way to cut. Two lines
+ * are long enough, unless both axes together are contiguous on either side. */
 static int is_square(const gm_plan *plan)
 {
     if (plan->src_axis < 0 || plan->dst_axis < 0)
         return 0;
-    int64_t a = plan->axis[plan->src_axis].len, b = plan->axis[plan->dst_axis].len, shorter = a < b ? a : b;
-    return shorter > LONG_AXIS && shorter * plan->item >= LINE;
+    const gm_axis *src = &plan->axis[plan->src_axis], *dst = &plan->axis[plan->dst_axis];
+    int64_t shorter = src->len < dst->len ? src->len : dst->len;
+    int together = dst->src == src->len * plan->item && src->dst == dst->len * plan->item;
+    return (shorter > LONG_AXIS && shorter * plan->item >= LINE) || (!together && shorter * plan->item >= 2 * LINE);
 }
 
 int gm_thin_suits(const gm_plan *plan)

@@ -50,7 +50,7 @@ static void grow(gm_blocks *b, const group *chain, int64_t run)
     int64_t bytes = b->item;
     for (int k = 0; k < chain->n; k++) {
         gm_block_axis *axis = &b->axis[chain->axis[k]];
-        int64_t wanted = (run + bytes - 1) / bytes, extent = axis->len;
+        int64_t wanted = bytes < run ? (run + bytes / 2) / bytes : 1, extent = axis->len;
         if (axis->len > wanted + wanted / 2) {
             extent =
                 part_of(axis->len, wanted, k == 0 ? b->options.rows_step : 1, bytes / b->item, b->options.rows_step);
@@ -76,6 +76,7 @@ static int64_t bytes_of(const gm_blocks *b)
 static void choose_groups(gm_blocks *b, const group *dst, const group *src, group *rows, group *cols)
 {
     enum { ENOUGH = 256, STAND_IN = 64 }; /* items */
+    int64_t enough = b->options.panel ? INT64_MAX : ENOUGH;
     const group *chain[2] = {dst, src};
     group *to[2] = {rows, cols};
     int64_t items[2] = {1, 1};
@@ -86,7 +87,7 @@ static void choose_groups(gm_blocks *b, const group *dst, const group *src, grou
     while (open[0] || open[1]) {
         int g = !open[0] || (open[1] && items[1] < items[0]);
         int i = to[g]->n < chain[g]->n ? chain[g]->axis[to[g]->n] : -1;
-        open[g] = i >= 0 && !used[i] && b->axis[i].extent > 1 && items[g] < ENOUGH;
+        open[g] = i >= 0 && !used[i] && b->axis[i].extent > 1 && items[g] < enough;
         if (!open[g])
             continue;
         used[i] = 1;
