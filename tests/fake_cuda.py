@@ -14,19 +14,23 @@ VARIABLE = "GPUMEM_TEST_FAKE_CUDA"  # the library, in the process whose tests ru
 
 def build(folder: Path) -> Path:
     """The driver as libcuda.so.1 in `folder`, with every kernel that runs on the CPU."""
-    names = re.findall(r"kernels/(\w+\.cu)", (NATIVE / "check_kernels.cpp").read_text()) + ["swap.cu"]
-    text = "".join(f'#include "{KERNELS / name}"\n#undef GM_KERNEL\n#undef GM_KERNELS\n' for name in dict.fromkeys(names))
+    names = [*re.findall(r"kernels/(\w+\.cu)", (NATIVE / "check_kernels.cpp").read_text()), "swap.cu"]
+    start = {"swap.cu": "#undef __shared__\n#define __shared__ static\n"}  # its arrays have names and sizes
+    end = "#undef GM_KERNEL\n#undef GM_KERNELS\n"
+    text = "".join(f'{start.get(name, "")}#include "{KERNELS / name}"\n{end}' for name in dict.fromkeys(names))
     source, table, library = folder / "kernels.inc", folder / "table.inc", folder / "libcuda.so.1"
     source.write_text(text)
     flags = ["-std=c++17", "-O1", "-fPIC", f"-I{NATIVE}", "-D_GNU_SOURCE", "-Wno-unknown-pragmas"]
-    start = [shutil.which("g++") or "g++", *flags, "-x", "c++"]
+    compiler = [shutil.which("g++") or "g++", *flags, "-x", "c++"]
     whole = f'#include "cuda_on_cpu.h"\n#include "{source}"\n'
-    expanded = subprocess.run([*start, "-E", "-P", "-"], input=whole, capture_output=True, text=True, check=True).stdout
+    expanded = subprocess.run(
+        [*compiler, "-E", "-P", "-"], input=whole, capture_output=True, text=True, check=True
+    ).stdout
     entries = dict.fromkeys(re.findall(r'extern "C"\s+void\s+(\w+)\s*\(', expanded))
     table.write_text("".join(f"KERNEL({name})\n" for name in entries))
     given = [f'-DFAKE_KERNELS="{source}"', f'-DFAKE_TABLE="{table}"']
     link = ["-shared", "-Wl,-soname,libcuda.so.1", "-o", library]
-    subprocess.run([*start, *given, NATIVE / "fake_cuda.cpp", *link], check=True)
+    subprocess.run([*compiler, *given, NATIVE / "fake_cuda.cpp", *link], check=True)
     return library
 
 

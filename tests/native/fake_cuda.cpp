@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -24,9 +25,10 @@ struct gm_op {
     std::function<bool()> may_run;
     std::function<void()> run;
 };
-struct gm_event {
+struct gm_times {
     long recorded = 0, happened = 0;
 };
+typedef std::shared_ptr<gm_times> gm_event; // what is queued may outlive the event
 
 static std::map<uintptr_t, std::deque<gm_op>> streams; // those of a later creation have a greater handle
 static std::set<uintptr_t> capturing;
@@ -189,33 +191,36 @@ int cuStreamSynchronize(void *stream)
 int cuStreamWaitEvent(void *stream, gm_event *event, unsigned)
 {
     hold held(lock_of_all);
-    long wanted = event->recorded;
-    put(stream, [] {}, [=] { return event->happened >= wanted; });
+    gm_event times = *event;
+    long wanted = times->recorded;
+    put(stream, [] {}, [=] { return times->happened >= wanted; });
     return begin("cuStreamWaitEvent", "on " + NAMED(id(stream)));
 }
 int cuEventCreate(gm_event **event, unsigned)
 {
     hold held(lock_of_all);
     events++;
-    *event = new gm_event; // never deleted: what is queued may refer to it
+    *event = new gm_event(new gm_times);
     return begin("cuEventCreate");
 }
-int cuEventDestroy(gm_event *)
+int cuEventDestroy(gm_event *event)
 {
     hold held(lock_of_all);
+    delete event;
     return events--, 0;
 }
 int cuEventRecord(gm_event *event, void *stream)
 {
     hold held(lock_of_all);
-    long number = ++event->recorded;
-    put(stream, [=] { event->happened = max(event->happened, number); });
+    gm_event times = *event;
+    long number = ++times->recorded;
+    put(stream, [=] { times->happened = max(times->happened, number); });
     return begin("cuEventRecord", "on " + NAMED(id(stream)));
 }
 int cuEventQuery(gm_event *event)
 {
     hold held(lock_of_all);
-    return event->happened < event->recorded ? NOT_READY : 0;
+    return (*event)->happened < (*event)->recorded ? NOT_READY : 0;
 }
 int cuEventSynchronize(gm_event *event)
 {
