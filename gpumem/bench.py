@@ -36,6 +36,10 @@ def bench(
     rows, fewer rounds. repeat: rounds, 7 (quick: 5). peers: whom to compare with, out of "numpy", "hptt", "openblas",
     "torch"; None for all that are present. progress: a line on stderr; None where that is a terminal.
 
+    device: None or "cpu"; "cuda" for the first CUDA device: PyTorch holds the arrays, the times are those of CUDA's
+    events, each call finds a cold cache, the copy is the better of cudaMemcpyAsync and gpumem's own, and the peers are
+    "torch", "cupy" and "cublas".
+
     Every output is compared with NumPy's before it is timed: WrongResultError where it differs. Raises UsageError (a
     ValueError) for unknown names.
 
@@ -43,6 +47,11 @@ def bench(
     >>> result.rows[0].bytes
     512
     """
+    if device == "cuda":
+        from .device_bench import device_bench
+
+        names = (only,) if isinstance(only, str) else only
+        return device_bench(op, only=names, quick=quick, repeat=repeat, peers=peers, progress=progress)
     only_cpu(device)
     found = cases(op, quick=quick, only=(only,) if isinstance(only, str) else only)
     rounds = repeat or (5 if quick else ROUNDS)

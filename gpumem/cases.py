@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -73,6 +73,7 @@ class Case:
     axes: tuple[int, ...] = ()
     step: tuple[int, ...] = ()
     axis: int | None = None
+    offset: int = 0  # bytes from an aligned address to the array
 
     @property
     def label(self) -> str:
@@ -83,7 +84,9 @@ class Case:
         """What stands in a recorded result."""
         own = {"transpose": ("axes", list(self.axes)), "copy": ("step", list(self.step)), "sum": ("axis", self.axis)}
         key, value = own[self.op]
-        return {"group": self.group, "name": self.name, "shape": list(self.shape), "dtype": self.dtype, key: value}
+        offset = {"offset": self.offset} if self.offset else {}
+        head = {"group": self.group, "name": self.name, "shape": list(self.shape), "dtype": self.dtype}
+        return {**head, key: value, **offset}
 
 
 def transposed(group: str, name: str, shape: Sequence[int], axes: Sequence[int], dtype: str, quick: bool) -> Case:
@@ -169,7 +172,27 @@ OPS = {"transpose": (matrices, thin, published, small), "copy": (copies,), "sum"
 ALIASES = {"permute_dims": "transpose", "matrix_transpose": "transpose", "reduce": "sum"}
 
 
-def cases(op: str, *, quick: bool = False, only: Sequence[str] = ()) -> list[Case]:
+def ops_of(device: str) -> Mapping[str, Sequence[Callable[[], Iterator[Case]]]]:
+    """What makes the rows of each operation on a device."""
+    if device == "cpu":
+        return OPS
+    if device != "cuda":
+        raise unknown("device", device, ("cpu", "cuda"))
+    from . import device_cases
+
+    return device_cases.OPS
+
+
+def group_of(name: str) -> Group:
+    """A group with its goals; KeyError where there is none of that name."""
+    if name in GROUPS:
+        return GROUPS[name]
+    from . import device_cases
+
+    return {group.name: group for group in device_cases.GROUPS}[name]
+
+
+def cases(op: str, *, quick: bool = False, only: Sequence[str] = (), device: str = "cpu") -> list[Case]:
     """The rows of an operation, all or the quick ones, whose label contains one of `only`, which may be patterns (* ?).
 
     Raises UsageError for an operation that does not exist, and where nothing is left.
@@ -178,9 +201,10 @@ def cases(op: str, *, quick: bool = False, only: Sequence[str] = ()) -> list[Cas
     ['ttc57/00 7264x7264 to 1,0 float32', 'ttc57/01 1216x43408 to 1,0 float32']
     """
     op = ALIASES.get(op, op)
-    if op not in OPS:
-        raise unknown("operation", op, OPS)
-    every = [case for make in OPS[op] for case in make()]
+    ops = ops_of(device)
+    if op not in ops:
+        raise unknown("operation", op, ops)
+    every = [case for make in ops[op] for case in make()]
     found = [
         case
         for case in every

@@ -63,9 +63,13 @@ def parser() -> Parser:
         return made
 
     def measuring(made: Parser) -> None:
-        made.add_argument("--device", metavar="NAME", help="where to run; cpu is the only one yet")
+        made.add_argument("--device", metavar="NAME", help="where to run: cpu (default), or for bench cuda")
         made.add_argument("--repeat", type=int, metavar="N", help="rounds in which all take turns (7)")
-        made.add_argument("--peers", metavar="A,B", help="compare with these: numpy, hptt, openblas, torch; or none")
+        made.add_argument(
+            "--peers",
+            metavar="A,B",
+            help="compare with these: numpy, hptt, openblas, torch (cuda: torch, cupy, cublas); or none",
+        )
         made.add_argument("--plot", type=Path, metavar="FILE", help="also draw it (.png .svg .pdf; needs matplotlib)")
         made.add_argument("--output", "-o", type=Path, metavar="FILE", help="also write JSON with the raw samples")
         made.add_argument("--quiet", "-q", action="store_true", help="no progress on stderr")
@@ -96,6 +100,7 @@ def parser() -> Parser:
         "gpumem bench transpose --filter ttc57 --rows -o ttc57.json\n"
         "gpumem bench transpose --filter '2d*8192x8192*' --filter tiny\n"
         "gpumem bench sum --peers numpy --json > sum.json\n"
+        "gpumem bench transpose --device cuda --peers torch,cublas -o h200.json\n"
         "gpumem bench --from ttc57.json --rows",
     )
     bench.add_argument("op", nargs="?", help="transpose (default), copy or sum")
@@ -241,7 +246,9 @@ def run_bench(options: argparse.Namespace) -> None:
 
     op = options.op or "transpose"
     if options.list:
-        names = [case.label for case in cases(op, quick=options.quick, only=options.filter)]
+        names = [
+            case.label for case in cases(op, quick=options.quick, only=options.filter, device=options.device or "cpu")
+        ]
         print(json.dumps(names, indent=1) if options.json else "\n".join(names))
         return
     check_files(options)

@@ -102,7 +102,7 @@ def cuda_text(cuda: dict[str, Any]) -> str:
         return f"no: {cuda['reason']}"
     row = "{name}, compute capability {capability[0]}.{capability[1]}, driver for CUDA {driver[0]}.{driver[1]}"
     names = "; ".join(row.format(**device) for device in cuda["devices"])
-    return f"not yet for arrays: {names}; kernels for {cuda['chips']}"
+    return f"yes: {names}; kernels for {cuda['chips']}"
 
 
 def isa_why(isas: list[dict[str, Any]]) -> str:

@@ -76,11 +76,15 @@ def commit() -> str | None:
     root = Path(__file__).resolve().parent.parent
     if not (root / ".git").exists():
         return None
+    return output("git", "-C", str(root), "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*")
+
+
+def output(*command: str) -> str | None:
+    """What a program prints, stripped; None where it is not there or fails."""
     import subprocess
 
-    git = ["git", "-C", str(root), "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
     try:
-        return subprocess.run(git, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
 

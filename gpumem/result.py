@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .cases import GROUPS, Group
+from .cases import Group, group_of
 from .errors import UsageError
 from .table import Column, Shown, Table, Tables, bar
 from .timing import Spread, fastest, ratio
@@ -34,7 +34,7 @@ class Row:
     @property
     def group(self) -> Group:
         """The group, with its goals."""
-        return GROUPS[self.case["group"]]
+        return group_of(self.case["group"])
 
     def against(self) -> str:
         """The contestant that the group's figure is a fraction of; the fastest peer for in-cache rows."""
@@ -83,7 +83,7 @@ class Result(Shown):
             "environment": self.environment,
             "peers": self.peers,
             "skipped": list(self.skipped),
-            "groups": {name: GROUPS[name].to_dict() for name in self.groups()},
+            "groups": {name: group_of(name).to_dict() for name in self.groups()},
             "rows": [row.to_dict() for row in self.rows],
         }
 
@@ -145,7 +145,7 @@ class Result(Shown):
             *(Column(name) for name in self.peers),
             *([Column("behind a peer")] if self.peers else []),
         )
-        body = [self._group_row(GROUPS[name], rows) for name, rows in self.groups().items()]
+        body = [self._group_row(group_of(name), rows) for name, rows in self.groups().items()]
         return [Table(self._title(), columns, body, self._notes())]
 
     def _group_row(self, group: Group, rows: list[Row]) -> list[str]:
@@ -211,6 +211,9 @@ class Result(Shown):
     def _title(self) -> str:
         env = self.environment
         when = env["date"][:10]
+        if "device" in env:
+            clocks = env["clocks"].get("clocks.sm", "unknown")
+            return f"{self.op} on {env['device']} (CUDA {env['cuda']}, {clocks} MHz), gpumem {env['gpumem']}, {when}"
         return f"{self.op} on {env['cpu']}, {env['threads']} threads, {env['isa']}, gpumem {env['gpumem']}, {when}"
 
     def _notes(self) -> list[str]:
@@ -221,7 +224,11 @@ class Result(Shown):
         )
         notes = [
             f"A figure is a fraction of {against} on the same threads, unless the table says otherwise: medians over "
-            "rounds in which all take turns, random data, outputs verified whole and touched before. Larger is faster.",
+            "rounds in which all take turns, random data, outputs verified whole and touched before. Larger is faster."
+            if "device" not in self.environment
+            else "A figure is a fraction of a copy of the same bytes, the better of cudaMemcpyAsync and gpumem's own, "
+            "unless the table says otherwise: medians over rounds in which all take turns, times by CUDA events from a "
+            "cold cache, random data, outputs verified whole on the device. Larger is faster.",
             *(f"{name}: {version}" for name, version in self.peers.items()),
         ]
         if self.skipped:

@@ -22,7 +22,7 @@ from .peers import Peer
 Array = NDArray[Any]
 Call = Callable[[], object]
 LINE = 64  # bytes of a cache line
-MEMCPY, STREAMING, READ = REFERENCES = ("memcpy", "streaming copy", "read")  # no stage has such a name
+MEMCPY, STREAMING, READ, OWN_COPY = REFERENCES = ("memcpy", "streaming copy", "read", "own copy")  # none is a stage
 
 
 @dataclass
@@ -247,7 +247,7 @@ def complain(who: str, out: Array, expected: Array, wrong: NDArray[np.bool_]) ->
     raise WrongResultError(f"{who} is wrong at {where}: {out[where]!r} instead of {expected[where]!r}")
 
 
-def touched(x: Array) -> int:
+def touched(x: Array, line: int = LINE) -> int:
     """Bytes of the cache lines that reading a view must bring in, for views whose axes do not interleave.
 
     A dense view counts its own bytes. Where the smallest step is less than a line, whole lines come in along that axis;
@@ -258,8 +258,8 @@ def touched(x: Array) -> int:
         return x.nbytes
     run, count = x.itemsize, x.size
     for step, length in axes:
-        if step > max(run, LINE):
+        if step > max(run, line):
             break
         run, count = (length - 1) * step + run, count // length
-    lines = -(-run // LINE) * LINE if count > 1 and run < LINE else run
+    lines = -(-run // line) * line if count > 1 and run < line else run
     return lines * count

@@ -315,6 +315,20 @@ def test_interfaces_that_are_refused(driver, lies, said):
     assert said in str(raised.value)
 
 
+def test_the_interface_stands_in_for_dlpack_that_is_wrong(driver):
+    """CuPy 14 divides negative strides as if they were unsigned."""
+
+    class Both(ByDLPack):
+        @property
+        def __cuda_array_interface__(self):
+            return Interface(self.array).__cuda_array_interface__
+
+    x = numbers(6, 10)[::-1]
+    array = Both(x, strides=(2**62 - 10, 1))
+    assert read(driver, gpumem.transpose(array)) == x.T.tobytes()
+    assert array.deleted == 1
+
+
 # who may take memory back, and when
 
 

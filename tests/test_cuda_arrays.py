@@ -73,10 +73,10 @@ def bits(torch, *shape, dtype=None, seed=0):
 
 def same(torch, a, b):
     """Whether two tensors hold the same bytes."""
-    a, b = a.contiguous(), b.contiguous()
-    if a.dim() == 0:
-        a, b = a.reshape(1), b.reshape(1)
-    return a.shape == b.shape and a.dtype == b.dtype and torch.equal(a.view(torch.uint8), b.view(torch.uint8))
+    if (a.shape, a.dtype) != (b.shape, b.dtype):
+        return False
+    a, b = (each.contiguous().reshape(-1).view(torch.uint8) for each in (a, b))
+    return torch.equal(a, b)
 
 
 TYPES = ["bool", "uint8", "int8", "int16", "float16", "bfloat16", "int32", "float32", "int64", "float64"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import gpumem
-from gpumem.cases import GROUPS
+from gpumem.cases import group_of
 from gpumem.result import Result
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,7 +51,9 @@ def figures() -> str:
             for peer in peers:
                 theirs = [row.figure(peer).median for row in group if peer in row.seconds]
                 cells.append(f"{np.median(theirs):.2f}" if theirs else "")
-            against = {"peers": "the fastest peer", "numpy": "NumPy"}.get(GROUPS[name].against, GROUPS[name].against)
+            against = {"peers": "the fastest peer", "numpy": "NumPy"}.get(
+                group_of(name).against, group_of(name).against
+            )
             rows.append(
                 [result.op, name, str(len(group)), against, f"{np.median(reached):.2f}", f"{min(reached):.2f}", *cells]
             )

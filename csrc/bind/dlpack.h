@@ -33,11 +33,11 @@ typedef struct gm_dlpack_tensor {
     const DLPackExchangeAPI *api; /* what the type of `object` offers, or NULL */
 } gm_dlpack_tensor;
 
-/* Whether the type of `object` speaks DLPack, or has a CUDA array interface. */
-int gm_dlpack_speaks(const gm_state *state, PyObject *object);
-/* 0, or -1 with an exception. On success the caller releases it: exactly one deleter call. What is on a device is made
- * ready on `stream`, or where that is NULL on one of its library's choice; which, the array says. */
-int gm_dlpack_import(gm_state *state, PyObject *object, void *stream, gm_dlpack_tensor *tensor);
+/* 1, 0 where the type of `object` neither speaks DLPack nor has a CUDA array interface, or -1 with an exception. On
+ * success the caller releases it: exactly one deleter call. What is on a device is made ready on `stream`, or where
+ * that is NULL on one of its library's choice; which, the array says. What is only read while the caller holds `object`
+ * may be borrowed from it; `written` asks for what says whether it may be written. */
+int gm_dlpack_import(gm_state *state, PyObject *object, void *stream, int written, gm_dlpack_tensor *tensor);
 /* Keeps the exception that is set, if any. */
 void gm_dlpack_release(gm_dlpack_tensor *tensor);
 

@@ -22,12 +22,8 @@ static int refuse_lazy(const gm_state *state, PyObject *object)
     };
 
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
-        PyObject *mark = PyObject_GetAttr(object, marks[i].name);
-        if (mark && marks[i].is_method) {
-            PyObject *method = mark;
-            mark = PyObject_CallNoArgs(method);
-            Py_DECREF(method);
-        }
+        PyObject *mark = marks[i].is_method ? PyObject_CallMethodObjArgs(object, marks[i].name, NULL)
+                                            : PyObject_GetAttr(object, marks[i].name);
         if (!mark) {
             if (!PyErr_ExceptionMatches(PyExc_Exception))
                 return -1;
@@ -239,13 +235,6 @@ static int import_ours(gm_block *block, void *stream, gm_dlpack_tensor *tensor)
     return 0;
 }
 
-int gm_dlpack_speaks(const gm_state *state, PyObject *object)
-{
-    PyObject *type = (PyObject *)Py_TYPE(object);
-    return PyObject_HasAttr(type, state->names.dlpack) || PyObject_HasAttr(type, state->names.exchange_api) ||
-           PyObject_HasAttr(type, state->names.cuda_interface);
-}
-
 /* What the table handed out waits for nothing: that is left to us, who know both streams. */
 static int settle_by_table(const DLPackExchangeAPI *api, void *stream, gm_dlpack_tensor *tensor)
 {
@@ -262,14 +251,37 @@ static int settle_by_table(const DLPackExchangeAPI *api, void *stream, gm_dlpack
     return -1;
 }
 
+/* What is on a device is ordered on its library's stream, so that nothing needs to be owned beyond the call: a view
+ * will do, which costs less. 1: done; 0: this is no such array; -1 with an exception. */
+static int borrow_by_table(void *stream, gm_dlpack_tensor *tensor)
+{
+    const DLPackExchangeAPI *api = tensor->api;
+    DLTensor view;
+
+    if (!api->dltensor_from_py_object_no_sync || !api->current_work_stream)
+        return 0;
+    if (api->dltensor_from_py_object_no_sync(tensor->object, &view) != 0) {
+        PyErr_Clear(); /* the other ways know better why */
+        return 0;
+    }
+    if (gm_dlpack_device_kind((int)view.device.device_type) == GM_CPU)
+        return 0;
+    tensor->dtype = view.dtype;
+    tensor->readonly = NULL;
+    return gm_dlpack_view(&view, &tensor->array) < 0 || settle_by_table(api, stream, tensor) < 0 ? -1 : 1;
+}
+
 /* 1: done; 0: the table cannot, nothing has happened; -1 with an exception. */
-static int import_by_table(const gm_state *state, void *stream, gm_dlpack_tensor *tensor)
+static int import_by_table(const gm_state *state, void *stream, int written, gm_dlpack_tensor *tensor)
 {
     const DLPackExchangeAPI *api = tensor->api;
     DLManagedTensorVersioned *managed = NULL;
 
     if (!api || !api->managed_tensor_from_py_object_no_sync)
         return 0;
+    int borrowed = written ? 0 : borrow_by_table(stream, tensor);
+    if (borrowed)
+        return borrowed;
     if (api->managed_tensor_from_py_object_no_sync(tensor->object, &managed) == 0 && managed) {
         if (gm_dlpack_adopt(managed, tensor) < 0)
             return -1;
@@ -288,8 +300,29 @@ static int import_by_table(const gm_state *state, void *stream, gm_dlpack_tensor
     return 0;
 }
 
-int gm_dlpack_import(gm_state *state, PyObject *object, void *stream, gm_dlpack_tensor *tensor)
+/* Some libraries' DLPack is wrong where their CUDA array interface is right (CuPy 14: negative strides). */
+static int import_otherwise(gm_state *state, PyObject *object, void *stream, gm_dlpack_tensor *tensor)
 {
+    PyObject *type, *value, *traceback;
+
+    if (!PyErr_ExceptionMatches(PyExc_BufferError))
+        return -1;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (!PyObject_HasAttr((PyObject *)Py_TYPE(object), state->names.cuda_interface) ||
+        gm_cuda_interface_import(state, object, stream, tensor) < 0) {
+        PyErr_Clear();
+        PyErr_Restore(type, value, traceback);
+        return -1;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return 0;
+}
+
+int gm_dlpack_import(gm_state *state, PyObject *object, void *stream, int written, gm_dlpack_tensor *tensor)
+{
+    PyObject *kind = (PyObject *)Py_TYPE(object);
     gm_block *block = gm_array_block(state, object);
 
     tensor->owner = (gm_owner){NULL, NULL, NULL, NULL};
@@ -298,15 +331,22 @@ int gm_dlpack_import(gm_state *state, PyObject *object, void *stream, gm_dlpack_
     tensor->object = object;
     tensor->api = NULL;
     if (block)
-        return import_ours(block, stream, tensor);
-    if (find_table(state, Py_TYPE(object), &tensor->api) < 0 || refuse_lazy(state, object) < 0)
+        return import_ours(block, stream, tensor) < 0 ? -1 : 1;
+    if (find_table(state, Py_TYPE(object), &tensor->api) < 0)
         return -1;
-    int done = import_by_table(state, stream, tensor);
+    int speaks = tensor->api || PyObject_HasAttr(kind, state->names.dlpack);
+    if (!speaks && !PyObject_HasAttr(kind, state->names.cuda_interface))
+        return 0;
+    if (refuse_lazy(state, object) < 0)
+        return -1;
+    int done = import_by_table(state, stream, written, tensor);
     if (done)
-        return done < 0 ? -1 : 0;
-    if (tensor->api || PyObject_HasAttr((PyObject *)Py_TYPE(object), state->names.dlpack))
-        return import_capsule(state, object, stream, tensor);
-    return gm_cuda_interface_import(state, object, stream, tensor);
+        return done;
+    if (!speaks)
+        return gm_cuda_interface_import(state, object, stream, tensor) < 0 ? -1 : 1;
+    if (import_capsule(state, object, stream, tensor) == 0)
+        return 1;
+    return import_otherwise(state, object, stream, tensor) < 0 ? -1 : 1;
 }
 
 void gm_dlpack_release(gm_dlpack_tensor *tensor)

@@ -37,7 +37,7 @@ static int has_allocator(const DLPackExchangeAPI *api, gm_device_kind device)
 }
 
 /* Memory that the library takes from its own stream, which the stream of the work must come after. */
-static int settle_memory(gm_dlpack_tensor *result, void *stream)
+static int settle_memory(gm_dlpack_tensor *result, const gm_dlpack_tensor *like)
 {
     gm_array *array = &result->array;
 
@@ -48,14 +48,15 @@ static int settle_memory(gm_dlpack_tensor *result, void *stream)
         gm_advise_huge_pages((void *)low, high - low);
         return 0;
     }
-    array->stream = stream;
-    if (gm_stream_of_table(result->api, array->device_id, &result->home) < 0)
+    array->stream = like->array.stream;
+    result->home = like->home;
+    if (!like->home && gm_stream_of_table(result->api, array->device_id, &result->home) < 0)
         return -1;
-    return gm_stream_order(array->device_id, result->home, stream);
+    return gm_stream_order(array->device_id, result->home, array->stream);
 }
 
-static int allocate_theirs(gm_dlpack_tensor *result, DLDevice device, void *stream, int ndim, const int64_t *shape,
-                           DLDataType dtype)
+static int allocate_theirs(gm_dlpack_tensor *result, const gm_dlpack_tensor *like, DLDevice device, int ndim,
+                           const int64_t *shape, DLDataType dtype)
 {
     int64_t lengths[GM_MAX_NDIM];
     DLTensor prototype = {.device = device, .ndim = ndim, .dtype = dtype, .shape = lengths};
@@ -74,7 +75,7 @@ static int allocate_theirs(gm_dlpack_tensor *result, DLDevice device, void *stre
         result->array.device != gm_dlpack_device_kind((int)device.device_type) ||
         result->array.device_id != device.device_id)
         gm_raise(GM_DLPACK_MALFORMED, "its allocator gave another shape, type or device than was asked for");
-    else if (settle_memory(result, stream) == 0)
+    else if (settle_memory(result, like) == 0)
         return 0;
     gm_owner_drop(&result->owner);
     return -1;
@@ -113,7 +114,7 @@ int gm_dlpack_empty(gm_state *state, const gm_dlpack_tensor *like, int ndim, con
     result->state = state;
     result->object = NULL;
     result->api = like->api;
-    return has_allocator(like->api, kind) ? allocate_theirs(result, device, like->array.stream, ndim, shape, dtype)
+    return has_allocator(like->api, kind) ? allocate_theirs(result, like, device, ndim, shape, dtype)
                                           : allocate_ours(result, device, like->array.stream, ndim, shape, dtype);
 }
 

@@ -84,14 +84,13 @@ static int from_numpy(PyObject *object, const char *what, gm_operand *operand)
     return 0;
 }
 
-int gm_operand_from(gm_state *state, PyObject *object, const char *what, void *stream, gm_operand *operand)
+static int take(gm_state *state, PyObject *object, const char *what, void *stream, int written, gm_operand *operand)
 {
     if (PyArray_Check(object))
         return from_numpy(object, what, operand);
-    if (!gm_dlpack_speaks(state, object))
-        return gm_raise(GM_NOT_AN_ARRAY, what, Py_TYPE(object));
-    if (gm_dlpack_import(state, object, stream, &operand->tensor) < 0)
-        return -1;
+    int taken = gm_dlpack_import(state, object, stream, written, &operand->tensor);
+    if (taken <= 0)
+        return taken < 0 ? -1 : gm_raise(GM_NOT_AN_ARRAY, what, Py_TYPE(object));
     operand->array = operand->tensor.array;
     operand->descr = NULL;
     operand->object = object;
@@ -99,9 +98,14 @@ int gm_operand_from(gm_state *state, PyObject *object, const char *what, void *s
     return 0;
 }
 
+int gm_operand_from(gm_state *state, PyObject *object, const char *what, void *stream, gm_operand *operand)
+{
+    return take(state, object, what, stream, 0, operand);
+}
+
 int gm_operand_on_host(gm_state *state, PyObject *object, const char *what, gm_operand *operand)
 {
-    if (gm_operand_from(state, object, what, NULL, operand) < 0)
+    if (take(state, object, what, NULL, 1, operand) < 0)
         return -1;
     if (operand->array.device == GM_CPU)
         return 0;
@@ -249,7 +253,7 @@ static int check_out(const gm_operand *out, const gm_operand *like, int ndim, co
 int gm_operand_out(gm_state *state, PyObject *object, const gm_operand *like, int ndim, const int64_t *shape,
                    gm_operand *out)
 {
-    if (gm_operand_from(state, object, "out", like->array.stream, out) < 0)
+    if (take(state, object, "out", like->array.stream, 1, out) < 0)
         return -1;
     if (check_out(out, like, ndim, shape) == 0)
         return 0;

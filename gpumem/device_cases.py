@@ -1,0 +1,86 @@
+"""The rows of the benchmark on a CUDA device: arrays several times its cache, and a few that fit into it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+from .cases import THIN, Case, Group, transposed
+
+FILL = 536_870_912  # bytes of an array whose size is free
+BY_SIZE = {1: "uint8", 2: "int16", 4: "float32", 8: "float64", 16: "complex128"}
+
+GROUPS = (
+    Group("cuda 2d even", "copy", 0.96, 0.99),
+    Group("cuda 2d even, 1 byte", "copy", 0.93, 0.97),
+    Group("cuda 2d odd", "copy", 0.92, 0.96),
+    Group("cuda 2d odd, 1 byte", "copy", 0.85, 0.92),
+    Group("cuda thin to rows", "copy", 0.90, 0.95),
+    Group("cuda thin to columns", "copy", 0.90, 0.95),
+    Group("cuda ttc57", "copy", 0.86, 0.92, 0.94, 0.97),
+    Group("cuda applications", "copy", 0.80, 0.90, 0.93, 0.97),
+    Group("cuda in cache", "peers", 1.0, 1.2),
+    Group("cuda dense", "copy", 1.0, 1.01),
+    Group("cuda misaligned", "copy", 0.95, 0.98),
+    Group("cuda strided", "copy", 0.85, 0.95),
+)
+
+
+def matrices() -> Iterator[Case]:
+    """Square and odd matrices of every item size."""
+    for size, dtype in BY_SIZE.items():
+        side = math.isqrt(FILL // size) // 256 * 256
+        for rows, cols in ((side, side), (2 * side, side // 2), (side - 1, side + 1), (side - 1, side - 1)):
+            group = f"cuda 2d {'even' if rows % 2 == 0 else 'odd'}{', 1 byte' if size == 1 else ''}"
+            quick = size in (1, 4) and rows < side * 2
+            yield transposed(group, f"{rows}x{cols}", (rows, cols), (1, 0), dtype, quick)
+
+
+def thin() -> Iterator[Case]:
+    """Few columns or few rows."""
+    for size, dtype in list(BY_SIZE.items())[:4]:
+        for k in (*THIN, 64):
+            n = FILL // (k * size)
+            quick = k in (3, 4, 33) and size in (1, 4)
+            yield transposed("cuda thin to rows", f"(n,{k}) to ({k},n)", (n, k), (1, 0), dtype, quick)
+            yield transposed("cuda thin to columns", f"({k},n) to (n,{k})", (k, n), (1, 0), dtype, quick)
+
+
+def published() -> Iterator[Case]:
+    """The TTC benchmark's permutations, and those of applications, as they were published: 100 to 300 MB each."""
+    table = json.loads((Path(__file__).parent / "data" / "permutations.json").read_text())
+    for i, row in enumerate(table["ttc57"]):
+        name = f"{i:02d} {'x'.join(map(str, row['shape']))} to {','.join(map(str, row['axes']))}"
+        for size in (4, 1, 2, 8) if i % 3 == 0 else (4,):
+            yield transposed("cuda ttc57", name, row["shape"], row["axes"], BY_SIZE[size], i % 8 == 0 and size == 4)
+    for i, row in enumerate(table["applications"]):
+        for dtype in list(BY_SIZE.values())[:4]:
+            quick = dtype == "float32" and i % 3 == 0
+            yield transposed("cuda applications", row["name"], row["shape"], row["axes"], dtype, quick)
+
+
+def small() -> Iterator[Case]:
+    """Matrices that the second-level cache would hold; it is emptied before each call."""
+    for n in (1024, 2048, 4096):
+        yield transposed("cuda in cache", f"{n}x{n}", (n, n), (1, 0), "float32", True)
+
+
+def copies() -> Iterator[Case]:
+    """Dense arrays, bytes from any address, strided and reversed ones; a strided side counts the sectors it touches."""
+    for size, dtype in BY_SIZE.items():
+        yield Case("copy", "cuda dense", "dense", (FILL // size,), dtype, size in (1, 4), step=(1,))
+    for offset in (1, 2, 3, 4, 7, 8, 12):
+        yield Case(
+            "copy", "cuda misaligned", f"from byte {offset}", (FILL,), "uint8", offset == 3, (), (1,), None, offset
+        )
+    ways = {"every second column": (1, 2), "every second row": (2, 1), "columns reversed": (1, -1)}
+    ways |= {"rows reversed": (-1, 1), "both reversed": (-1, -1)}
+    for size in (1, 2, 4, 8):
+        side = math.isqrt(FILL // size)
+        for name, step in ways.items():
+            yield Case("copy", "cuda strided", name, (side, side), BY_SIZE[size], size == 4, step=step)
+
+
+OPS = {"transpose": (matrices, thin, published, small), "copy": (copies,)}
