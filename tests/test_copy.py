@@ -76,3 +76,13 @@ def test_megabytes(stage):
     x = random_bytes((3 << 20) + 13, "u1")
     assert same(gpumem.copy(x[5:], stage=stage), x[5:])
     assert same(gpumem.copy(x[::-1], stage=stage), x[::-1])
+
+
+@pytest.mark.parametrize("dtype", ["u1", "V3", "f4", "c16"])
+def test_gaps_and_turns_at_once(dtype):
+    """Larger than a slab that is freed of its gaps at once, along each axis."""
+    for shape in [(900, 40, 300), (300, 40, 900), (9, 1100, 1100)]:
+        x = random_bytes(shape, dtype)[::-1, :, ::2]
+        for axes in itertools.permutations(range(3)):
+            view = x.transpose(axes)
+            assert same(gpumem.copy(view), view), (shape, axes)

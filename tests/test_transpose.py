@@ -68,6 +68,23 @@ def test_few_long_rows_and_few_columns(dtype):
             assert (outside == 0xA5).all(), x.shape
 
 
+@pytest.mark.parametrize("run", [64, 67, 120, 512, 1472, 9000, 40000])
+def test_runs_larger_than_a_last_cache(run):
+    """They keep their bytes together and change places, to where lines are shared between them and where not."""
+    shape = (7, (20 << 20) // (7 * 3 * run), 3, run)
+    x = random_bytes((int(np.prod(shape)) + 64,), "u1")
+    for start, begin in itertools.product((0, 16, 37), (0, 48, 63)):
+        source = x[start : start + int(np.prod(shape))].reshape(shape)
+        for axes in [(1, 0, 2, 3), (2, 1, 0, 3), (0, 2, 1, 3), (1, 2, 0, 3)]:
+            view = source.transpose(axes)
+            fenced = np.full(view.size + 128, 0xA5, "u1")
+            out = fenced[begin : begin + view.size].reshape(view.shape)
+            gpumem.transpose(source, axes, out=out)
+            assert np.array_equal(out, view), axes
+            outside = np.concatenate((fenced[:begin], fenced[begin + view.size :]))
+            assert (outside == 0xA5).all(), axes
+
+
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("dtype", ["u1", "u2", "V3", "f4", "f8", "V12", "c16"])
 def test_every_pair_of_start_offsets_leaves_the_guards_alone(stage, dtype):

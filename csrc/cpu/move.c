@@ -1,5 +1,7 @@
 /* The stages of copy and transpose, from cache blocks to all threads. Each takes any plan; where its idea does not
  * apply, it does what the stage before it does. */
+#include "compact.h"
+#include "deal.h"
 #include "rows.h"
 #include "thin.h"
 #include "tile_move.h"
@@ -19,6 +21,8 @@ static gm_status move(const gm_cpu *cpu, const gm_plan *plan, char *dst, const c
 {
     if (plan->family == GM_EMPTY)
         return GM_OK;
+    if (how->staged && gm_deal_suits(cpu, plan))
+        return gm_move_deal(cpu, plan, dst, src, how->threads);
     if (is_long_rows(plan)) {
         gm_move_rows(cpu, plan, dst, src, how->staged, how->threads);
         return GM_OK;
@@ -55,5 +59,8 @@ gm_status gm_move_tuned(const gm_cpu *cpu, const gm_plan *plan, char *dst, const
         return gm_move_thin(cpu, plan, dst, src);
     /* What still fits the last cache is better left there: whoever asked for it will read it next. */
     int large = 2 * plan->items * plan->item > cpu->l3_bytes / 2;
-    return move(cpu, plan, dst, src, &(gm_tile_how){.simd = 1, .staged = large, .threads = atomic_load(&cpu->threads)});
+    gm_tile_how how = {.simd = 1, .staged = large, .threads = atomic_load(&cpu->threads)};
+    if (plan->family == GM_GENERAL && gm_compact_suits(plan))
+        return gm_move_compact(cpu, plan, dst, src, &how);
+    return move(cpu, plan, dst, src, &how);
 }

@@ -2,6 +2,7 @@
  * as (n, k) <-> (k, n) with a small k, and plans whose source is not contiguous along any axis. */
 #pragma once
 #include "cpu.h"
+#include "deal.h"
 #include "shuffle.h"
 #include "weave.h"
 
@@ -25,6 +26,7 @@ typedef struct gm_thin_kernels {
     void (*turn[4])(char *dst, int64_t dst_pitch, const char *src, int64_t src_pitch, int64_t na, int64_t nb);
 
     const gm_weave_kernel *weaves; /* ended by c == 0; NULL: none here */
+    gm_deal_fn *deal;              /* NULL: none here */
 
     /* Copies whole cache lines past the caches: dst is aligned to a line, src need not be. */
     void (*stream)(char *dst, const char *src, int64_t lines);

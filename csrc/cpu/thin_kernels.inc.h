@@ -313,6 +313,7 @@ enum { THIN_WINDOW = 0, THIN_PAIR = 0, THIN_IS_DENSE = 0 };
 #        define thin_shuffle NULL
 #    endif
 
+#    include "deal_kernels.inc.h"
 #    include "weave_kernels.inc.h"
 
 static void thin_stream(char *dst, const char *src, int64_t lines)
@@ -346,6 +347,7 @@ static const gm_thin_kernels thin_kernels = {
     .shuffle = thin_shuffle,
     .turn = {thin_turn_8, thin_turn_16, thin_turn_32, thin_turn_64},
     .weaves = GM_WEAVE_KERNELS,
+    .deal = deal_round,
     .stream = thin_stream,
     .fence = thin_fence,
 };
