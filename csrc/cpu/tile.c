@@ -6,6 +6,7 @@
 #include "tile.h"
 #include "tile_blocks.h"
 #include <stdatomic.h>
+#include <string.h>
 
 enum { PART = 512 << 10 }; /* bytes: less is not worth another thread */
 
@@ -17,7 +18,7 @@ typedef struct job {
     int64_t tile_cols, chunk;
     char *dst, *stage;
     const char *src;
-    int64_t stage_bytes, carry_at; /* of a thread */
+    int64_t stage_bytes, carry_at, dense_at; /* of a thread; dense_at: or 0 */
     _Atomic int64_t next;
 } job;
 
@@ -138,6 +139,36 @@ static void run_blocks(const job *j, int64_t first, int64_t last, char *stage)
     j->kernels->flush_all(&flush);
 }
 
+enum { ROWS_AHEAD = 2 }; /* of a panel that is made dense */
+
+static int64_t dense_pitch(const gm_blocks *b)
+{
+    return (b->shape[0].cols * b->item + 63) / 64 * 64 + 64;
+}
+
+static int64_t dense_table(const gm_blocks *b)
+{
+    return (b->shape[0].rows * (int64_t)sizeof(int64_t) + 63) & -64;
+}
+
+/* Copies a panel's rows to where they lie densely, behind a table of them. */
+static void make_dense(const job *j, gm_panel *panel, char *room)
+{
+    int64_t *row_src = (int64_t *)room;
+    char *dense = room + dense_table(&j->blocks);
+    int64_t bytes = panel->cols * j->blocks.item;
+    for (int64_t r = 0; r < panel->rows; r++) {
+        const char *from = panel->src + panel->row_src[r];
+        const char *ahead = panel->src + panel->row_src[r + ROWS_AHEAD < panel->rows ? r + ROWS_AHEAD : r];
+        for (int64_t k = 0; k < bytes; k += 64)
+            __builtin_prefetch(ahead + k, 0, 3);
+        row_src[r] = r * dense_pitch(&j->blocks);
+        memcpy(dense + row_src[r], from, (size_t)bytes);
+    }
+    panel->src = dense;
+    panel->row_src = row_src;
+}
+
 static void run_panels(const job *j, int64_t first, int64_t last, char *stage)
 {
     const gm_blocks *b = &j->blocks;
@@ -165,7 +196,9 @@ static void run_panels(const job *j, int64_t first, int64_t last, char *stage)
             .left = &left,
         };
         if (more)
-            panel.ahead = rows_of(j, &next, shape->rows);
+            panel.ahead = rows_of(j, &next, j->dense_at ? ROWS_AHEAD : shape->rows);
+        if (j->dense_at)
+            make_dense(j, &panel, stage + j->dense_at);
         j->panel(&panel);
         continues = goes_on;
     }
@@ -198,23 +231,48 @@ static int log2_of(int64_t item)
 static int lines_are_shared(const gm_plan *plan, int in_dst, const char *start)
 {
     uintptr_t bits = (uintptr_t)start;
-    for (int i = 0; i < plan->naxes; i++)
-        if (i != (in_dst ? plan->dst_axis : plan->src_axis))
-            bits |= (uintptr_t)(in_dst ? plan->axis[i].dst : plan->axis[i].src);
-    return (bits & 63) != 0;
+    int64_t run = plan->item;
+    for (int i = plan->naxes - 1; i >= 0; i--) {
+        int64_t step = in_dst ? plan->axis[i].dst : plan->axis[i].src;
+        if (step == run && run < 64) {
+            run *= plan->axis[i].len;
+            i = plan->naxes; /* look again from the innermost */
+        }
+    }
+    for (int i = 0; i < plan->naxes; i++) {
+        int64_t step = in_dst ? plan->axis[i].dst : plan->axis[i].src;
+        if (step >= run || step < 0)
+            bits |= (uintptr_t)step;
+    }
+    return ((bits | (uintptr_t)run) & 63) != 0;
+}
+
+/* Whether so many rows of a panel fall into one set of the second cache that to fetch them ahead only evicts others. */
+static int rows_collide(const gm_blocks *b, int64_t cache)
+{
+    enum { WAYS = 8, MANY = 64 };
+    const gm_block_shape *shape = &b->shape[0];
+    int64_t way = cache / WAYS, together = 0;
+    for (int64_t r = 0; way && r < shape->rows; r++)
+        together += (shape->row_src[r] - shape->row_src[0]) % way == 0;
+    return together >= MANY;
 }
 
 /* Panels, if the plan has them and their runs' ends are whole lines, or go on, or are few. */
-static gm_status make_panels(job *j, const gm_plan *plan, int square, int shared)
+static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int square, int shared)
 {
-    enum { RUN = 2 << 10, SHIFTED_RUN = 1 << 10, LONG_RUN = 1 << 10 };
+    enum { RUN = 2 << 10, SHIFTED_RUN = 1 << 10, LONG_RUN = 1 << 10, MOST_ROWS = 256 };
     int shifted = shared || lines_are_shared(plan, 0, j->src);
+    int64_t dst_run = 64 * (shifted ? GM_SHIFTED_LINES : GM_LINES), rows = plan->axis[plan->dst_axis].len;
+    /* Better one panel of a short axis, perhaps going on in the next one, than ragged ends halfway. */
+    if (shifted && rows * plan->item > dst_run && rows * plan->item <= LONG_RUN && rows <= MOST_ROWS)
+        dst_run = rows * plan->item;
     gm_block_options options = {
         .staged = 1,
         .walk_dst = 1,
         .panel = 1,
         .src_run = shifted ? SHIFTED_RUN : RUN,
-        .dst_run = 64 * (shifted ? GM_SHIFTED_LINES : GM_LINES),
+        .dst_run = dst_run,
         .rows_step = j->tile_cols,
     };
     gm_status status = gm_blocks_make(&j->blocks, plan, &options);
@@ -225,6 +283,10 @@ static gm_status make_panels(job *j, const gm_plan *plan, int square, int shared
         j->panel = j->kernels->panel[square];
         j->carry_at = 2 * j->tile_cols * j->blocks.pitch;
         j->stage_bytes = j->carry_at + 64 * shape->cols;
+        if (rows_collide(&j->blocks, cpu->l2_bytes)) {
+            j->dense_at = j->stage_bytes;
+            j->stage_bytes += dense_table(&j->blocks) + shape->rows * dense_pitch(&j->blocks);
+        }
     } else {
         gm_blocks_free(&j->blocks);
     }
@@ -264,7 +326,7 @@ gm_status gm_move_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, cons
     gm_status status = GM_OK;
 
     if (square >= 0 && how->staged)
-        status = make_panels(&j, plan, square, shared);
+        status = make_panels(&j, cpu, plan, square, shared);
     if (status == GM_OK && !j.panel)
         status = make_blocks(&j, plan, how->staged, shared);
     if (status != GM_OK)
