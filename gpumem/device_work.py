@@ -65,7 +65,10 @@ class DeviceMove:
         dtype = getattr(torch, case.dtype)
         size, count = np.dtype(case.dtype).itemsize, math.prod(case.shape)
         memory = torch.empty(ROOM + count * size, dtype=torch.uint8, device="cuda").random_(0, 256)
-        start = case.offset
+        if dtype.is_floating_point or dtype.is_complex:
+            # Numbers, as cuBLAS multiplies by 1 what it moves, and NaN would become another NaN.
+            memory[ROOM:].view(torch.float64 if dtype.is_complex else dtype).uniform_()
+        start = case.offset or ROOM
         self.base = memory[start : start + count * size].view(dtype).reshape(case.shape)
         self.axes = case.axes or tuple(range(len(case.shape)))
         self._step = case.step

@@ -75,7 +75,9 @@ def same(torch, a, b):
     """Whether two tensors hold the same bytes."""
     if (a.shape, a.dtype) != (b.shape, b.dtype):
         return False
-    a, b = (each.contiguous().reshape(-1).view(torch.uint8) for each in (a, b))
+    # A fresh copy: the strides of axes of length 1 may be anything, and view() minds them.
+    a, b = (torch.empty(each.shape, dtype=each.dtype, device="cuda").copy_(each) for each in (a, b))
+    a, b = (each.reshape(-1).view(torch.uint8) for each in (a, b))
     return torch.equal(a, b)
 
 

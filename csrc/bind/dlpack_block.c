@@ -117,6 +117,8 @@ void gm_block_release(gm_block *block)
 
 gm_status gm_block_filled(gm_block *block, gm_failure *failure)
 {
+    if (block->stream == GM_LEGACY_STREAM)
+        return GM_OK; /* it is always there */
     return block->bytes ? gm_cuda_mark(block->tensor.device.device_id, block->stream, &block->mark, failure) : GM_OK;
 }
 

@@ -13,7 +13,7 @@ typedef struct gm_block {
     int64_t bytes;
     DLTensor tensor; /* C order; data is NULL where there are no items, as DLPack asks */
     void *stream;    /* NULL in host memory */
-    void *mark;      /* behind the work that filled it; NULL until then, and in a graph */
+    void *mark;      /* behind the work that filled it; NULL until then, in a graph, and on the legacy default stream */
     int64_t *byte_strides;
     int64_t extents[]; /* what the pointers to shape and strides lead to */
 } gm_block;

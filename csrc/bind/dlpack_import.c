@@ -308,7 +308,7 @@ static int import_otherwise(gm_state *state, PyObject *object, void *stream, gm_
     if (!PyErr_ExceptionMatches(PyExc_BufferError))
         return -1;
     PyErr_Fetch(&type, &value, &traceback);
-    if (!PyObject_HasAttr((PyObject *)Py_TYPE(object), state->names.cuda_interface) ||
+    if (!PyObject_HasAttr(object, state->names.cuda_interface) ||
         gm_cuda_interface_import(state, object, stream, tensor) < 0) {
         PyErr_Clear();
         PyErr_Restore(type, value, traceback);
@@ -335,7 +335,7 @@ int gm_dlpack_import(gm_state *state, PyObject *object, void *stream, int writte
     if (find_table(state, Py_TYPE(object), &tensor->api) < 0)
         return -1;
     int speaks = tensor->api || PyObject_HasAttr(kind, state->names.dlpack);
-    if (!speaks && !PyObject_HasAttr(kind, state->names.cuda_interface))
+    if (!speaks && !PyObject_HasAttr(object, state->names.cuda_interface))
         return 0;
     if (refuse_lazy(state, object) < 0)
         return -1;
