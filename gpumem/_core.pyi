@@ -10,7 +10,15 @@ class _SpeaksDLPack(Protocol):
     def __dlpack__(self) -> Any: ...
     def __dlpack_device__(self) -> tuple[Any, int]: ...
 
-_Array = TypeVar("_Array", bound=_SpeaksDLPack)
+class _HasCudaInterface(Protocol):
+    @property
+    def __cuda_array_interface__(self) -> Any: ...
+
+class _HasCudaStream(Protocol):
+    def __cuda_stream__(self) -> tuple[int, int]: ...
+
+_Stream = int | _HasCudaStream | None
+_Array = TypeVar("_Array", bound=_SpeaksDLPack | _HasCudaInterface)
 _AnyArray = np.ndarray[Any, np.dtype[Any]]
 
 @final
@@ -22,6 +30,10 @@ class Array:
     @property
     def ndim(self) -> int: ...
     @property
+    def device(self) -> str: ...
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+    @property
     def itemsize(self) -> int: ...
     @property
     def nbytes(self) -> int: ...
@@ -29,7 +41,7 @@ class Array:
         self,
         /,
         *,
-        stream: None = None,
+        stream: _Stream = None,
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
@@ -46,7 +58,7 @@ def transpose(
     out: Any = None,
     device: Any = None,
     stage: str | None = None,
-    stream: None = None,
+    stream: _Stream = None,
 ) -> _Array: ...
 def permute_dims(
     x: _Array,
@@ -56,13 +68,13 @@ def permute_dims(
     out: Any = None,
     device: Any = None,
     stage: str | None = None,
-    stream: None = None,
+    stream: _Stream = None,
 ) -> _Array: ...
 def matrix_transpose(
-    x: _Array, /, *, out: Any = None, device: Any = None, stage: str | None = None, stream: None = None
+    x: _Array, /, *, out: Any = None, device: Any = None, stage: str | None = None, stream: _Stream = None
 ) -> _Array: ...
 def copy(
-    x: _Array, /, *, out: Any = None, device: Any = None, stage: str | None = None, stream: None = None
+    x: _Array, /, *, out: Any = None, device: Any = None, stage: str | None = None, stream: _Stream = None
 ) -> _Array: ...
 @overload
 def sum(
@@ -75,7 +87,7 @@ def sum(
     out: Any = None,
     device: Any = None,
     stage: str | None = None,
-    stream: None = None,
+    stream: _Stream = None,
 ) -> _AnyArray: ...
 @overload
 def sum(
@@ -88,7 +100,7 @@ def sum(
     out: Any = None,
     device: Any = None,
     stage: str | None = None,
-    stream: None = None,
+    stream: _Stream = None,
 ) -> _Array: ...
 def set_num_threads(n: int, /) -> None: ...
 def get_num_threads() -> int: ...
@@ -104,6 +116,7 @@ def _scatter_fields(records: _AnyArray, planes: list[_AnyArray], offsets: list[i
 def _reference_copy(out: _AnyArray, x: _AnyArray, how: str, /) -> None: ...
 def _reference_read(x: _AnyArray, /) -> int: ...
 def _cuda() -> dict[str, Any]: ...
+def _kept() -> int: ...
 def _cuda_move(
     device: int,
     stream: int,

@@ -592,11 +592,11 @@ def test_host_arrays_in_place_through_the_device(driver):
 )
 def test_errors_of_the_driver(driver, call, error, raised, said):
     x = numbers(30, 40)
-    array = ByDLPack(x, current=LEGACY)
-    array.current = LEGACY
+    array = ByDLPack(x)
+    array.current = MINE
     driver.fail(call, error)
     with pytest.raises(raised, match=said):
-        gpumem.transpose(array)
+        gpumem.transpose(array, stream=MINE)
     driver.run()
     assert _core._kept() == 0
     assert array.deleted == 1

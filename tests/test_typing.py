@@ -49,7 +49,8 @@ gpumem.transpose(x=x)  # type: ignore[call-arg]
 gpumem.permute_dims(x)  # type: ignore[call-arg]
 gpumem.copy(x, None)  # type: ignore[call-arg]
 gpumem.transpose(x, stage=3)  # type: ignore[arg-type]
-gpumem.copy(x, stream=1)  # type: ignore[arg-type]
+gpumem.copy(x, stream="1")  # type: ignore[arg-type]
+gpumem.copy(Tensor(), stream=1)
 gpumem.set_num_threads("2")  # type: ignore[arg-type]
 gpumem.stages()[0].name = "new"  # type: ignore[misc]
 """

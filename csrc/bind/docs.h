@@ -7,19 +7,24 @@
     "out: a writable array of the result's shape, dtype and device, with any strides, which is filled and returned.\n" \
     "    It may share memory with x: the result is as if x had been copied first.\n"                                   \
     "    Legacy DLPack capsules cannot say that they may be written: they are taken to be read-only.\n"                \
-    "device: None, 'cpu', or the device object of x's own library.\n"                                                  \
-    "stage: a name of gpumem.stages(), or None for the fastest.\n"                                                     \
-    "stream: None; the CPU has no streams.\n"
+    "device: None or the device object of x's own library: where x is. 'cuda' or 'cuda:1' sends an array in host\n"    \
+    "    memory to that device and fetches the result; 'cpu' is for arrays in host memory only.\n"                     \
+    "stage: a name of gpumem.stages() for the device, or None for the fastest.\n"                                      \
+    "stream: for an array on a CUDA device the stream that the work is put on: a handle as in DLPack (1 the legacy\n"  \
+    "    default stream, 2 the one of this thread), or an object with __cuda_stream__. None: the current stream of\n"  \
+    "    x's library where its exchange table tells it (PyTorch), else the legacy default stream, which the\n"         \
+    "    producer is told.\n"
 
 #define GM_DOC_KIND                                                                                                    \
     "x: a numpy.ndarray of any rank up to 64, any strides and any dtype whose items are plain bytes, in any byte\n"    \
-    "    order, or an array in host memory that speaks DLPack. Subclasses of ndarray are taken as the plain array\n"   \
-    "    that they hold; masked arrays are refused.\n"
+    "    order, or an array in host memory or on a CUDA device that speaks DLPack or has a CUDA array interface.\n"    \
+    "    Subclasses of ndarray are taken as the plain array that they hold; masked arrays are refused.\n"
 
 #define GM_DOC_ERRORS                                                                                                  \
     "Raises, before any byte is written: TypeError for what is no array, or holds Python objects; ValueError for\n"    \
-    "an out of another shape or dtype, a read-only one, or one whose items share memory with one another, and for\n"   \
-    "an unknown stage or device; BufferError for a DLPack array that cannot be taken; MemoryError.\n"
+    "an out of another shape, dtype or device, a read-only one, or one whose items share memory with one another,\n"   \
+    "and for an unknown stage, device or stream; BufferError for a DLPack array that cannot be taken; MemoryError;\n"  \
+    "RuntimeError where CUDA cannot be used, or its driver fails.\n"
 
 static const char gm_doc_transpose[] =
     "transpose($module, x, /, axes=None, *, out=None, device=None, stage=None, stream=None)\n--\n\n"
