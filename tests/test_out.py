@@ -1,6 +1,7 @@
 """out=: filled and returned, whatever memory it shares with the input; refused where it shares some with itself."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -39,6 +40,24 @@ def test_stacks_of_squares_in_place(shape, dtype):
     expected = raw(x).copy().swapaxes(-1, -2).tobytes()
     assert gpumem.matrix_transpose(x, out=x) is x
     assert x.tobytes() == expected
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "c16"])
+@pytest.mark.parametrize("more", [0, 1, 15, 33, -1])
+def test_large_squares_in_place(more, dtype):
+    """Past the caches: tiles that end anywhere, rows that begin anywhere in a cache line, also from the last one on."""
+    n, size = 1024 * 4 // math.isqrt(np.dtype(dtype).itemsize) + more, np.dtype(dtype).itemsize
+    for start, step in [(0, 1), (size, 1), (16, -1)]:
+        buffer = random_bytes(n * n * size + 64, "u1")
+        x = buffer[start : start + n * n * size].view(dtype).reshape(n, n)
+        before, expected = buffer.copy(), x[::step].T.copy()
+        gpumem.transpose(x[::step], out=x[::step])
+        assert x[::step].tobytes() == expected.tobytes()
+        x[::step] = expected.T
+        assert np.array_equal(buffer, before)
+    stack = random_bytes((9, n // 3, n // 3), dtype)
+    expected = raw(stack).copy().swapaxes(1, 2).tobytes()
+    assert gpumem.matrix_transpose(stack, out=stack).tobytes() == expected
 
 
 @given(st.data())

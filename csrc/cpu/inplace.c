@@ -1,17 +1,20 @@
 /* Swaps two axes of equal length inside one array.
- * Tiles on either side of the diagonal change places: both are read into scratch, row by row, and written back
- * transposed, so every byte is read once and written once, as in a copy. Matrices smaller than a tile are taken many
- * at a time: transposed into scratch and copied back. */
+ * Tiles on either side of the diagonal change places, so every byte is read once and written once, as in a copy: one is
+ * read into scratch, row by row, the other written in its stead, transposed, and the first written from scratch. Past
+ * the caches the panels of cpu/tile.h write whole lines; within them both tiles go through scratch and ordinary stores.
+ * Matrices smaller than a tile are taken many at a time: transposed into scratch and copied back. */
 #include "cpu.h"
 #include "isa.h"
 #include "pool.h"
 #include "strided.h"
 #include "thin_fill.h"
+#include "tile.h"
 #include "../base/memory.h"
 #include <stdatomic.h>
 #include <string.h>
 
 enum { LINE = 64, SMALL_MATRIX = 4 << 10, BATCH = 16 << 10, SHARE = 256 << 10 }; /* bytes */
+enum { ROW = 2 << 10, LEAST_ROW = 256 };                                         /* of a tile past the caches */
 
 typedef struct swap_job {
     char *data;
@@ -19,7 +22,12 @@ typedef struct swap_job {
     int64_t item, n, row, column; /* column: the smaller step where one is an item */
     int nouter;
     gm_axis outer[GM_MAX_NDIM]; /* len and src only */
-    int log_size;               /* of the item, for the turn kernels; -1 where they do not apply */
+    int log_size;               /* of the item, for the kernels of tiles; -1 where they do not apply */
+    gm_panel_fn *panel;         /* NULL: tiles are written by ordinary stores */
+    int64_t vector, run;        /* items of a kernel's vector, and of a panel's runs */
+    int64_t image_pitch;
+    void (*fence)(void);        /* after a thread's last panel */
+    int64_t *row_step;          /* of the array, from its first row to each of a tile */
     int64_t tile, pitch, tiles; /* items of a tile's side, bytes between its rows in scratch, tiles along an axis */
     gm_fill fill;               /* small matrices: the batch axis is the split */
     int64_t batch, batch_step;
@@ -27,6 +35,11 @@ typedef struct swap_job {
     int64_t scratch_bytes, units, grain;
     _Atomic int64_t next;
 } swap_job;
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 static char *matrix(const swap_job *job, int64_t index)
 {
@@ -55,7 +68,7 @@ static void load(const swap_job *job, char *scratch, const char *tile, int64_t r
     int64_t bytes = columns * job->item;
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t at = 0; coming && at < bytes; at += LINE)
-            __builtin_prefetch(coming + i * job->row + at, 1, 2);
+            __builtin_prefetch(coming + i * job->row + at, 0, 2);
         memcpy(scratch + i * job->pitch, tile + i * job->row, (size_t)bytes);
     }
 }
@@ -63,12 +76,65 @@ static void load(const swap_job *job, char *scratch, const char *tile, int64_t r
 /* Writes the tile of `rows` x `columns` whose transpose stands in scratch. */
 static void store(const swap_job *job, char *tile, const char *scratch, int64_t rows, int64_t columns)
 {
-    if (job->log_size >= 0 && rows * job->item >= 16 && columns * job->item >= 16) {
+    if (job->log_size >= 0 && job->log_size < 4 && rows * job->item >= 16 && columns * job->item >= 16) {
         job->kernels->turn[job->log_size](tile, job->row, scratch, job->pitch, rows, columns);
         return;
     }
     gm_axis axis[] = {{rows, job->item, job->row}, {columns, job->pitch, job->column}};
     gm_copy_box(tile, scratch, job->item, axis, 2);
+}
+
+/* What a thread works with: what panels need of scratch. */
+typedef struct bench {
+    char *image, *carry;
+    gm_left left;
+} bench;
+
+/* A tile that is to be read while others are written: its first item, and how many there are in a row. */
+typedef struct next_tile {
+    const char *tile, *mirror;
+    int64_t columns;
+} next_tile;
+
+/* Writes the transpose of `rows` x `columns` items past the caches: panels of as many rows as make a run. Meanwhile the
+ * rows of the panel that follows are fetched; or, where `next` is a tile, its rows, which then take the place of those
+ * written. */
+static void turn(const swap_job *job, bench *at, char *dst, char *src, int64_t pitch, int64_t rows, int64_t columns,
+                 next_tile next)
+{
+    enum { MOST = 64 * GM_SHIFTED_LINES };
+    int64_t row_src[2 * MOST], n = job->vector;
+
+    for (int64_t first = 0, now; first < rows; first += now) {
+        int64_t rest = rows - first;
+        now = rest <= job->run ? rest : rest - job->run < n ? job->run - n : job->run;
+        for (int64_t i = 0; i < now; i += n) /* the last tiles reach back over their neighbours */
+            for (int64_t r = 0; r < n; r++)
+                row_src[i + r] = ((i + n <= now ? i : now - n) + r) * pitch;
+        gm_panel panel = {
+            .src = src + first * pitch,
+            .dst = dst + first * job->item,
+            .row_src = row_src,
+            .col_dst = job->row_step,
+            .rows = now,
+            .cols = columns,
+            .image = at->image,
+            .pitch = job->image_pitch,
+            .carry = at->carry,
+            .continues = first > 0,
+            .goes_on = now < rest,
+            .left = &at->left,
+        };
+        if (next.tile)
+            panel.ahead = (gm_ahead){next.tile + first * job->row, job->row_step, now, next.columns * job->item, 0, 0};
+        else if (now < rest)
+            panel.ahead = (gm_ahead){panel.src + now * pitch, row_src, rest - now < now ? rest - now : now,
+                                     columns * job->item,     0,       0};
+        job->panel(&panel);
+        if (next.tile)
+            load(job, src + first * pitch, next.tile + first * job->row, now, next.columns,
+                 now == rest ? next.mirror : NULL);
+    }
 }
 
 /* One unit of work: the tiles of row `i` from the diagonal on, with their mirror images. */
@@ -88,6 +154,25 @@ static void swap_tiles(const swap_job *job, char *data, int64_t i, char *scratch
         load(job, other, lower, columns, rows, more ? lower + down : NULL);
         store(job, upper, other, rows, columns);
         store(job, lower, scratch, columns, rows);
+    }
+}
+
+/* The same past the caches. While a tile is written from scratch, the next one of the row is read into its place. */
+static void stream_tiles(const swap_job *job, char *data, int64_t i, char *scratch)
+{
+    int64_t down = job->tile * job->row, across = job->tile * job->item, rows = side(job, i);
+    char *upper = data + i * (down + across), *lower = upper;
+    bench at = {.image = scratch + job->tile * job->pitch};
+
+    at.carry = at.image + 2 * job->vector * job->image_pitch;
+    load(job, scratch, upper, rows, rows, NULL);
+    for (int64_t j = i; j < job->tiles; j++, upper += across, lower += down) {
+        next_tile next = {NULL, NULL, 0};
+        if (j + 1 < job->tiles)
+            next = (next_tile){upper + across, lower + down, side(job, j + 1)};
+        if (j > i)
+            turn(job, &at, upper, lower, job->row, side(job, j), rows, (next_tile){NULL, NULL, 0});
+        turn(job, &at, lower, scratch, job->pitch, rows, side(job, j), next);
     }
 }
 
@@ -114,7 +199,8 @@ static void body(void *ctx, int part)
         int64_t end = begin + job->grain < job->units ? begin + job->grain : job->units;
         for (int64_t unit = begin; unit < end; unit++) {
             if (!job->batch) {
-                swap_tiles(job, matrix(job, unit / job->tiles), unit % job->tiles, scratch);
+                (job->panel ? stream_tiles : swap_tiles)(job, matrix(job, unit / job->tiles), unit % job->tiles,
+                                                         scratch);
                 continue;
             }
             const gm_axis *axis = &job->outer[job->nouter - 1];
@@ -123,6 +209,7 @@ static void body(void *ctx, int part)
             swap_batch(job, matrix(job, unit / pieces * axis->len + first), n, scratch);
         }
     }
+    job->fence();
 }
 
 /* The matrices of the innermost other axis, as many as fit a batch, through one kernel. */
@@ -151,22 +238,63 @@ static void plan_tiles(swap_job *job)
     job->tile = job->item <= 2 ? 128 : job->item <= 4 ? 64 : 32;
     while (job->tile > 1 && job->tile * job->tile * job->item > 64 << 10)
         job->tile /= 2;
-    job->pitch = job->tile * job->item + LINE;
+    job->log_size = -1;
+    if (job->kernels && job->column == job->item)
+        for (int k = 0; k < GM_TILE_SIZES; k++)
+            if (INT64_C(1) << k == job->item)
+                job->log_size = k;
+}
+
+static void count_tiles(swap_job *job)
+{
+    job->pitch = (job->tile * job->item + LINE - 1) / LINE * LINE + LINE;
     job->tiles = (job->n + job->tile - 1) / job->tile;
     job->units = job->tiles;
     for (int k = 0; k < job->nouter; k++)
         job->units *= job->outer[k].len;
     job->scratch_bytes = 2 * job->tile * job->pitch;
-    job->log_size = -1;
-    if (job->kernels && job->column == job->item)
-        for (int k = 0; k < 4; k++)
-            if (INT64_C(1) << k == job->item)
-                job->log_size = k;
+    if (job->panel)
+        job->scratch_bytes = job->tile * (job->pitch + LINE) + 2 * job->vector * job->image_pitch;
+}
+
+/* Tiles past the caches: of rows that are long enough to be read at memory's speed, no more than the second cache
+ * holds, and enough of them for every thread. */
+static void plan_panels(swap_job *job, const gm_cpu *cpu, int threads)
+{
+    const gm_tile_kernels *kernels = cpu->isa->tile;
+    int shifted = (((uintptr_t)job->data | (uintptr_t)job->row) & (LINE - 1)) != 0;
+
+    if (job->log_size < 0)
+        return;
+    int64_t others = 1;
+    for (int k = 0; k < job->nouter; k++) {
+        others *= job->outer[k].len;
+        shifted |= (job->outer[k].src & (LINE - 1)) != 0;
+    }
+    job->vector = kernels->vector / job->item;
+    job->run = LINE * (shifted ? GM_SHIFTED_LINES : GM_LINES) / job->item;
+    int64_t line = LINE / job->item, tile = least(job->n, ROW / job->item), n = job->n;
+    while (tile * tile * job->item > cpu->l2_bytes || (n / tile * others < 2 * threads && tile * job->item > LEAST_ROW))
+        tile /= 2;
+    if (tile < n) {
+        tile -= tile % line;
+        while (tile > line && n % tile && n % tile < job->vector) /* no tile may be smaller than a kernel's */
+            tile -= line;
+    }
+    if (tile < job->vector || (n % tile && n % tile < job->vector))
+        return;
+    job->tile = tile;
+    job->panel = kernels->panel[job->log_size];
+    job->image_pitch = LINE * (shifted ? GM_SHIFTED_LINES + 1 : GM_LINES + 1);
 }
 
 gm_status gm_cpu_swap_axes(const gm_cpu *cpu, const gm_array *array, int a, int b)
 {
-    swap_job job = {.data = array->data, .kernels = cpu->isa->thin, .item = array->itemsize, .n = array->shape[a]};
+    swap_job job = {.data = array->data,
+                    .kernels = cpu->isa->thin,
+                    .fence = cpu->isa->tile->fence,
+                    .item = array->itemsize,
+                    .n = array->shape[a]};
     int64_t total = array->itemsize;
 
     for (int k = 0; k < array->ndim; k++) {
@@ -190,14 +318,21 @@ gm_status gm_cpu_swap_axes(const gm_cpu *cpu, const gm_array *array, int a, int 
         return GM_NO_MEMORY;
     if (job.n * job.n * job.item <= SMALL_MATRIX)
         plan_batches(&job, program);
-    else
+    else {
         plan_tiles(&job);
+        if (2 * total > cpu->l3_bytes / 2)
+            plan_panels(&job, cpu, parts);
+        count_tiles(&job);
+    }
     job.scratch_bytes = (job.scratch_bytes + 4095) / 4096 * 4096 + LINE;
-    job.scratch = gm_alloc((size_t)(parts * job.scratch_bytes));
+    job.scratch = gm_alloc((size_t)(parts * job.scratch_bytes + job.tile * (int64_t)sizeof *job.row_step));
     if (!job.scratch) {
         gm_free(program);
         return GM_NO_MEMORY;
     }
+    job.row_step = (int64_t *)(job.scratch + parts * job.scratch_bytes);
+    for (int64_t i = 0; i < job.tile; i++)
+        job.row_step[i] = i * job.row;
     job.grain = 1 + (int64_t)SHARE * job.units / total;
     if (job.grain > (job.units + parts - 1) / parts)
         job.grain = (job.units + parts - 1) / parts;
