@@ -2,12 +2,13 @@
 #include "backend.h"
 #include "gpu.h"
 #include "images.h"
+#include "matrix.h"
 #include "rows.h"
 #include "tile.h"
 #include "walk.h"
 #include <stdio.h>
 
-enum { VECTOR = 16, GENERAL_UNITS = 4, ROWS_PIECES = 2, FLAT_VECTORS = 4, SHORTEST_RUN = 256 };
+enum { VECTOR = 16, GENERAL_UNITS = 4, ROWS_PIECES = 2, SHORTEST_RUN = 256 };
 
 /* What a family needs to know; src and dst are those of the plan's first item. */
 typedef struct gm_movement {
@@ -55,8 +56,7 @@ static int move_flat(const gm_movement *move, gm_status *status)
 
     if (move->plan->naxes || move->unit != VECTOR)
         return 0;
-    *status =
-        launch(move, gm_entry_find("move_vectors"), blocks_of(vectors, THREADS * FLAT_VECTORS), THREADS, 0, &vectors);
+    *status = launch(move, gm_entry_find("move_vectors"), blocks_of(vectors, THREADS), THREADS, 0, &vectors);
     return 1;
 }
 
@@ -69,6 +69,16 @@ static int move_rows(const gm_movement *move, gm_status *status)
         return 0;
     gm_rows_make(&rows, move->plan, move->dst, move->src);
     *status = launch(move, gm_entry_find("move_rows"), blocks_of(rows.all, THREADS * ROWS_PIECES), THREADS, 0, &rows);
+    return 1;
+}
+
+static int move_matrix(const gm_movement *move, gm_status *status)
+{
+    gm_matrix_launch made;
+
+    if (move->plan->item >= SHORTEST_RUN || !gm_matrix_make(&made, move->plan, move->unit, move->dst, move->src))
+        return 0;
+    *status = launch(move, gm_entry_find(made.kernel), made.blocks, made.threads, made.shared, &made.matrix);
     return 1;
 }
 
@@ -99,7 +109,7 @@ static int move_general(const gm_movement *move, gm_status *status)
 gm_status gm_cuda_move(int device, void *stream, const gm_plan *plan, char *dst, const char *src, gm_stage_id stage,
                        gm_failure *failure)
 {
-    static gm_family_fn *const families[] = {move_flat, move_rows, move_tile, move_general};
+    static gm_family_fn *const families[] = {move_flat, move_rows, move_matrix, move_tile, move_general};
     gm_visit visit;
 
     (void)stage;

@@ -27,13 +27,32 @@ static int batch_of(gm_swap *swap, const gm_array *array, int a, int b)
     return unit;
 }
 
+/* Whether every row is a whole number of aligned vectors. */
+static int in_vectors(const gm_array *array, int row, int column)
+{
+    enum { VECTOR = 16 };
+    int64_t itemsize = array->itemsize;
+    uint64_t bits = (uint64_t)(uintptr_t)array->data | (uint64_t)(array->shape[row] * itemsize);
+
+    if (array->strides[column] != itemsize || VECTOR % itemsize)
+        return 0;
+    for (int i = 0; i < array->ndim; i++)
+        if (i != column && array->shape[i] != 1)
+            bits |= (uint64_t)array->strides[i];
+    return bits % VECTOR == 0;
+}
+
 static gm_status swap_squares(gm_gpu *gpu, CUstream stream, const gm_array *array, int a, int b, gm_failure *failure)
 {
-    enum { THREADS = 256, SMALL_UNIT = 4, TILE = 64, TILE_OF_LARGE = 32 };
+    enum { THREADS = 256, VECTOR = 16 };
+    static const int tile_of[2][VECTOR + 1] = {{[1] = 64, [2] = 64, [4] = 64, [8] = 32, [16] = 32},
+                                               {[1] = 128, [2] = 64, [4] = 64, [8] = 32, [16] = 32}};
+    static const char *const names[] = {"swap_axes", "swap_vectors"};
     gm_swap swap;
     char name[32], *data = array->data;
-    int unit = batch_of(&swap, array, a, b), tile = unit <= SMALL_UNIT ? TILE : TILE_OF_LARGE;
+    int unit = batch_of(&swap, array, a, b);
     int rows = llabs(array->strides[a]) >= llabs(array->strides[b]) ? a : b; /* lanes along the shorter step */
+    int vectors = in_vectors(array, rows, a + b - rows), tile = tile_of[vectors][unit];
     int64_t tiles = (array->shape[a] + tile - 1) / tile;
 
     swap.n = array->shape[a];
@@ -45,7 +64,7 @@ static gm_status swap_squares(gm_gpu *gpu, CUstream stream, const gm_array *arra
                  (long long)swap.batch.units, swap.n, swap.n);
         return failure->status = GM_CUDA_ERROR;
     }
-    snprintf(name, sizeof name, "swap_axes_%d", unit);
+    snprintf(name, sizeof name, "%s_%d", names[vectors], unit);
     gm_launch launch = {.entry = gm_entry_find(name),
                         .grid = {(unsigned)(swap.pairs * swap.batch.units), 1, 1},
                         .block = {THREADS, 1, 1},

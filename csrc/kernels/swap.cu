@@ -1,9 +1,12 @@
 /* Transposes squares where they lie: x[i][j] and x[j][i] change places.
  *
  * Must move 2 * items * itemsize bytes. A block has two tiles, one on either side of the diagonal: it reads both before
- * it writes either. Limited by memory for items of 4 bytes and more; smaller ones by the number of accesses.
+ * it writes either. Limited by memory in vectors: on an H200 0.93-0.95 of a copy's speed for items of 4 bytes and more,
+ * 0.86 for 1 and 2; by the number of accesses where rows are not whole aligned vectors: 0.6 for 4 bytes. Lines that two
+ * tiles share cannot be completed by either, as the matrix kernels do: what they would read may be written already.
  */
 #include "swap.h"
+#include "turn.cuh"
 #include "walk.cuh"
 
 /* Which pair: they are numbered row by row in the lower triangle, the diagonal included. */
@@ -20,7 +23,11 @@ __device__ __forceinline__ void gm_swap_pair(long long pair, long long *high, lo
 
 template <typename T, int TILE> __device__ void swap_axes(char *data, const gm_swap &swap)
 {
-    enum { S = sizeof(T), PAD = S < 4 ? 4 / S : 1, STEP = 256 / TILE }; /* one word, so that columns lie across the banks */
+    enum {
+        S = sizeof(T),
+        PAD = S < 4 ? 4 / S : 1, /* one word, so that columns lie across the banks */
+        STEP = 256 / TILE
+    };
     __shared__ T upper[TILE][TILE + PAD], lower[TILE][TILE + PAD];
     long long square = blockIdx.x / swap.pairs, low, high;
     int column = threadIdx.x % TILE, first = threadIdx.x / TILE;
@@ -44,15 +51,77 @@ template <typename T, int TILE> __device__ void swap_axes(char *data, const gm_s
     }
 }
 
-#define GM_KERNEL(size, type, tile)                                                                        \
-    extern "C" __global__ void __launch_bounds__(256)                                                      \
-        swap_axes_##size(char *data, const __grid_constant__ gm_swap swap)                                 \
-    {                                                                                                      \
-        swap_axes<type, tile>(data, swap);                                                                 \
+/* The same where rows are whole aligned vectors, in the steps of the matrix kernels: rows to shared memory, vectors of
+ * columns from there and back, and these to their rows. */
+template <typename T, int TILE> __device__ void swap_vectors(char *data, const gm_swap &swap)
+{
+    typedef gm_turn_shape<T, TILE> shape;
+    enum { THREADS = 256, S = shape::S, V = shape::V, WORDS = shape::WORDS, WIDE = shape::WIDE };
+    enum { TALL = TILE / V, PITCH = TALL | 1, MOVES = TILE * TALL / THREADS, TURNS = TALL * WORDS / THREADS };
+    __shared__ uint4 image[2][TILE * PITCH];
+    long long square = blockIdx.x / swap.pairs, low, high;
+    int thread = threadIdx.x, v = thread % TALL, first = thread / TALL, w = thread % WORDS, turn = thread / WORDS;
+
+    gm_swap_pair(blockIdx.x - square * swap.pairs, &high, &low);
+    data += gm_place_of(swap.batch, square).src;
+    low *= TILE;
+    high *= TILE;
+    int tiles = low == high ? 1 : 2,
+        rows[2] = {(int)min(swap.n - low, (long long)TILE), (int)min(swap.n - high, (long long)TILE)};
+    char *place[2] = {data + low * swap.row + high * S, data + high * swap.row + low * S};
+    uint4 vector[2][MOVES];
+
+#pragma unroll
+    for (int t = 0; t < 2; t++)
+#pragma unroll
+        for (int k = 0; k < MOVES; k++)
+            if (int row = first + k * (THREADS / TALL); t < tiles && row < rows[t] && v * V < rows[1 - t])
+                vector[t][k] = *(const uint4 *)(place[t] + row * swap.row + v * 16);
+#pragma unroll
+    for (int t = 0; t < 2; t++)
+#pragma unroll
+        for (int k = 0; k < MOVES; k++)
+            image[t][(first + k * (THREADS / TALL)) * PITCH + v] = vector[t][k];
+    __syncthreads();
+    uint4 made[2][TURNS][WIDE];
+#pragma unroll
+    for (int t = 0; t < 2; t++)
+#pragma unroll
+        for (int k = 0; k < TURNS; k++)
+            gm_turn_gather<T, true, PITCH>(
+                made[t][k],
+                (const unsigned char *)&image[t][(k * (THREADS / WORDS) + turn) * V * PITCH] + w * shape::WORD, NULL);
+    __syncthreads();
+#pragma unroll
+    for (int t = 0; t < 2; t++)
+#pragma unroll
+        for (int k = 0; k < TURNS; k++)
+#pragma unroll
+            for (int c = 0; c < WIDE; c++)
+                image[t][(c * WORDS + w) * PITCH + k * (THREADS / WORDS) + turn] = made[t][k][c];
+    __syncthreads();
+#pragma unroll
+    for (int t = 0; t < 2; t++)
+#pragma unroll
+        for (int k = 0; k < MOVES; k++)
+            if (int column = first + k * (THREADS / TALL); t < tiles && column < rows[1 - t] && v * V < rows[t])
+                *(uint4 *)((t == 0 && tiles == 2 ? place[1] : place[0]) + column * swap.row + v * 16) =
+                    image[t][((column % WIDE) * WORDS + column / WIDE) * PITCH + v];
+}
+
+#define GM_KERNEL(name, size, type, tile)                                                                              \
+    extern "C" __global__ void __launch_bounds__(256) name##_##size(char *data, const __grid_constant__ gm_swap swap)  \
+    {                                                                                                                  \
+        name<type, tile>(data, swap);                                                                                  \
     }
 
-GM_KERNEL(1, unsigned char, 64)
-GM_KERNEL(2, unsigned short, 64)
-GM_KERNEL(4, unsigned int, 64)
-GM_KERNEL(8, unsigned long long, 32)
-GM_KERNEL(16, uint4, 32)
+GM_KERNEL(swap_axes, 1, unsigned char, 64)
+GM_KERNEL(swap_axes, 2, unsigned short, 64)
+GM_KERNEL(swap_axes, 4, unsigned int, 64)
+GM_KERNEL(swap_axes, 8, unsigned long long, 32)
+GM_KERNEL(swap_axes, 16, uint4, 32)
+GM_KERNEL(swap_vectors, 1, unsigned char, 128)
+GM_KERNEL(swap_vectors, 2, unsigned short, 64)
+GM_KERNEL(swap_vectors, 4, unsigned int, 64)
+GM_KERNEL(swap_vectors, 8, unsigned long long, 32)
+GM_KERNEL(swap_vectors, 16, uint4, 32)

@@ -4,10 +4,13 @@
 
 #include "../../csrc/kernels/general.cu"
 #undef GM_KERNEL
+#include "../../csrc/kernels/matrix.cu"
+#undef GM_KERNEL
 #include "../../csrc/kernels/rows.cu"
 #include "../../csrc/kernels/tile.cu"
 
 extern "C" {
+#include "../../csrc/cuda/matrix.h"
 #include "../../csrc/cuda/rows.h"
 #include "../../csrc/cuda/tile.h"
 #include "../../csrc/cuda/walk.h"
@@ -32,37 +35,42 @@ struct gm_case {
 };
 
 // Shapes that tiles, thin arrays, small matrices and long rows are made for; steps with gaps, reversed axes, any start.
+// Kinds 6 and 7 are dense permutations that move the last axis: matrices.
 static gm_case draw_case()
 {
     static const int items[] = {1, 2, 4, 8, 16, 3, 12, 24, 6, 32, 80, 300};
     enum { MOST_BYTES = 400000 };
     gm_case made = {};
     int64_t count = 1, shape[8], step[8];
-    int kind = draw(0, 5), order[8];
+    int kind = draw(0, 7), order[8];
+    bool dense = kind >= 6;
 
-    made.item = items[draw(0, 11)];
-    made.ndim = draw(1, 5);
+    made.item = items[draw(0, dense ? 4 : 11)];
+    made.ndim = dense ? draw(2, 4) : draw(1, 5);
     for (int i = 0; i < made.ndim; i++) {
         bool longest = (kind == 3 && i == 0) || (kind == 4 && i == made.ndim - 1);
         shape[i] = longest     ? draw(500, 6000)
                    : kind == 0 ? draw(1, 9)
                    : kind == 5 ? 16 * draw(1, 4)
+                   : dense     ? draw(3, i ? 60 : 700)
                                : draw(1, kind == 2 ? 200 : 33);
         while (count * shape[i] * made.item > MOST_BYTES && shape[i] > 1)
             shape[i] = (shape[i] + 1) / 2;
         count *= shape[i];
         order[i] = i;
     }
-    std::shuffle(order, order + made.ndim, generator);
+    do
+        std::shuffle(order, order + made.ndim, generator);
+    while (dense && order[made.ndim - 1] == made.ndim - 1);
     int64_t next = made.item;
     for (int i = made.ndim - 1; i >= 0; i--) {
-        int gap = draw(0, 9);
+        int gap = dense ? 9 : draw(0, 9);
         step[i] = next * (gap == 0 ? 2 : gap == 1 && i == made.ndim - 1 ? 3 : 1);
-        next = step[i] * shape[i] + (draw(0, 5) == 0 ? draw(0, 3) * (draw(0, 1) ? 16 : 1) : 0);
+        next = step[i] * shape[i] + (draw(0, dense ? 20 : 5) == 0 ? draw(0, 3) * (draw(0, 1) ? 16 : 1) : 0);
     }
     made.src_span = next;
     for (int i = 0; i < made.ndim; i++)
-        if (draw(0, 11) == 0) {
+        if (draw(0, dense ? 40 : 11) == 0) {
             made.src_first += (shape[i] - 1) * step[i];
             step[i] = -step[i];
         }
@@ -71,7 +79,7 @@ static gm_case draw_case()
         made.shape[i] = shape[order[i]];
         made.src[i] = step[order[i]];
         made.dst[i] = next;
-        next = next * made.shape[i] + (draw(0, 9) == 0 ? draw(0, 3) * (draw(0, 1) ? 16 : 1) : 0);
+        next = next * made.shape[i] + (draw(0, dense ? 20 : 9) == 0 ? draw(0, 3) * (draw(0, 1) ? 16 : 1) : 0);
     }
     made.dst_span = next;
     made.src_shift = draw(0, 2) ? 0 : draw(0, 15);
@@ -105,12 +113,20 @@ static void move_plainly(const gm_case &test, char *dst, const char *src, int ax
         }                                                                                                              \
     }
 
-enum gm_way { GENERAL, ROWS, TILES, WAYS };
+enum gm_way { GENERAL, ROWS, MATRICES, TILES, WAYS };
+
+// In the order of gm_matrix_tiles.
+static void (*const matrix_kernels[])(char *, const char *, const gm_matrix) = {
+#define TILE(unit, type, rows, columns, threads) move_matrix_##unit##_##rows##x##columns##_##threads,
+    GM_MATRIX_TILES(TILE)
+#undef TILE
+};
 
 // Whether that way takes the plan; moves it if so.
 static bool move(gm_way way, const gm_plan &plan, char *dst, const char *src)
 {
     int unit = gm_walk_unit(&plan, dst, src);
+    static gm_matrix_launch matrix;
     static gm_tile_launch tile;
     static gm_rows rows;
     static gm_walk walk;
@@ -126,6 +142,18 @@ static bool move(gm_way way, const gm_plan &plan, char *dst, const char *src)
         gm_rows_make(&rows, &plan, dst, src);
         launch((unsigned)((rows.all + 511) / 512), 256, [&] { move_rows(dst, src, rows); });
         return true;
+    case MATRICES: {
+        gm_matrix_shape shape;
+        int tile;
+        if (!gm_matrix_read(&shape, &plan, unit, dst, src))
+            return false;
+        do
+            tile = draw(0, gm_matrix_tile_count - 1);
+        while (gm_matrix_tiles[tile].unit != unit);
+        gm_matrix_lay_out(&matrix, &gm_matrix_tiles[tile], &shape, &plan, src);
+        launch(matrix.blocks, (unsigned)matrix.threads, [&] { matrix_kernels[tile](dst, src, matrix.matrix); });
+        return true;
+    }
     default:
         if (!gm_tile_make(&tile, &plan, unit, dst, src, 227 * 1024))
             return false;
@@ -169,7 +197,7 @@ int main(int argc, char **argv)
             taken[way]++;
             if (memcmp(result, wanted.data(), dst_bytes) == 0)
                 continue;
-            static const char *const names[] = {"general", "rows", "tiles"};
+            static const char *const names[] = {"general", "rows", "matrices", "tiles"};
             printf("%s, case %d: items of %lld bytes, shifts %d and %d, axes (length, src, dst)", names[way], i,
                    (long long)test.item, test.src_shift, test.dst_shift);
             for (int k = 0; k < test.ndim; k++)
@@ -180,6 +208,6 @@ int main(int argc, char **argv)
         free(source);
         free(result);
     }
-    printf("%d general, %d rows, %d tiles\n", taken[GENERAL], taken[ROWS], taken[TILES]);
-    return taken[TILES] == 0;
+    printf("%d general, %d rows, %d matrices, %d tiles\n", taken[GENERAL], taken[ROWS], taken[MATRICES], taken[TILES]);
+    return taken[TILES] == 0 || taken[MATRICES] == 0;
 }

@@ -70,6 +70,16 @@ static void __syncthreads()
     swapcontext(&threads[threadIdx.x], &scheduler);
 }
 
+// Whether any thread of the block says so: once in a kernel.
+static bool any;
+
+static int __syncthreads_or(int flag)
+{
+    any |= flag != 0;
+    __syncthreads();
+    return any;
+}
+
 static void run_thread()
 {
     body();
@@ -88,6 +98,7 @@ static void launch(unsigned grid, unsigned block, const std::function<void()> &k
     for (blockIdx.x = 0; blockIdx.x < grid; blockIdx.x++) {
         memset(shared, 0xCD, sizeof shared);
         finished.assign(block, false);
+        any = false;
         for (unsigned i = 0; i < block; i++) {
             getcontext(&threads[i]);
             threads[i].uc_stack.ss_sp = stacks[i].data();

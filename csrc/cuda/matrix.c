@@ -1,0 +1,237 @@
+/* Finds the matrices in a plan, and the tile that suits them. */
+#include "matrix.h"
+#include "walk.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { VECTOR = 16 };
+
+#define TILE(unit, type, rows, columns, threads)                                                                       \
+    {"move_matrix_" #unit "_" #rows "x" #columns "_" #threads,                                                         \
+     unit,                                                                                                             \
+     rows,                                                                                                             \
+     columns,                                                                                                          \
+     threads,                                                                                                          \
+     GM_MATRIX_SHARED(unit, rows, columns)},
+const gm_matrix_tile gm_matrix_tiles[] = {GM_MATRIX_TILES(TILE)};
+#undef TILE
+const int gm_matrix_tile_count = sizeof gm_matrix_tiles / sizeof *gm_matrix_tiles;
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t step_of(const gm_axis *axis, int of_rows)
+{
+    return of_rows ? axis->dst : axis->src;
+}
+
+/* Appends the axis whose step is the whole of the chain; 0 if there is none. */
+static int extend(gm_side *side, int of_rows, const gm_plan *plan, int unit, unsigned char *taken)
+{
+    for (int i = plan->naxes - 1; i >= 0 && side->n < GM_MATRIX_AXES; i--)
+        if (!taken[i] && step_of(&plan->axis[i], of_rows) == side->len * unit &&
+            plan->axis[i].len < (INT64_C(1) << 30) / side->len) {
+            side->axis[side->n++] = i;
+            side->len *= plan->axis[i].len;
+            taken[i] = 1;
+            return 1;
+        }
+    return 0;
+}
+
+static int find_sides(gm_matrix_shape *shape, const gm_plan *plan, int unit)
+{
+    gm_side *rows = &shape->rows, *columns = &shape->columns;
+    int more = 1;
+
+    rows->n = columns->n = 0;
+    rows->len = columns->len = 1;
+    if (!extend(rows, 1, plan, unit, shape->taken) || !extend(columns, 0, plan, unit, shape->taken))
+        return 0;
+    while (more) { /* the shorter one first, where both could have the axis */
+        int shorter = rows->len < columns->len;
+        more = extend(shorter ? rows : columns, shorter, plan, unit, shape->taken) ||
+               extend(shorter ? columns : rows, !shorter, plan, unit, shape->taken);
+    }
+    return 1;
+}
+
+/* The bits of all steps that lead from one row, or column, to another. */
+static uint64_t bits_of(const gm_side *side, int of_rows, const gm_plan *plan)
+{
+    uint64_t bits = 0;
+
+    for (int i = 0; i < plan->naxes; i++) {
+        int inside = 0;
+        for (int k = 0; k < side->n; k++)
+            inside |= side->axis[k] == i;
+        if (!inside)
+            bits |= (uint64_t)step_of(&plan->axis[i], of_rows);
+    }
+    return bits;
+}
+
+/* Columns too short to be written well become a tile's several, where all of them start at a vector. */
+static void stack(gm_matrix_shape *shape, const gm_plan *plan, int unit, uint64_t dst_bits)
+{
+    enum { SHORT = 256 };
+    gm_side *rows = &shape->rows;
+    int best = -1;
+
+    if (rows->len * unit >= SHORT || dst_bits % VECTOR || rows->len * unit % VECTOR || rows->n == GM_MATRIX_AXES)
+        return;
+    for (int i = 0; i < plan->naxes; i++)
+        if (!shape->taken[i] && plan->axis[i].len < (INT64_C(1) << 30) / rows->len &&
+            (best < 0 || llabs(plan->axis[i].src) < llabs(plan->axis[best].src)))
+            best = i;
+    if (best < 0)
+        return;
+    rows->axis[rows->n++] = best;
+    rows->len *= plan->axis[best].len;
+    shape->taken[best] = shape->stacked = 1;
+}
+
+int gm_matrix_read(gm_matrix_shape *shape, const gm_plan *plan, int unit, const char *dst, const char *src)
+{
+    memset(shape, 0, sizeof *shape);
+    if (plan->item != unit || !find_sides(shape, plan, unit))
+        return 0;
+    uint64_t src_bits = bits_of(&shape->columns, 0, plan), dst_bits = bits_of(&shape->rows, 1, plan) | (uintptr_t)dst;
+    stack(shape, plan, unit, dst_bits);
+    shape->ahead = dst_bits % GM_MATRIX_LINE && !shape->stacked ? GM_MATRIX_LINE / unit : 0;
+    shape->src_aligned = (src_bits | (uintptr_t)src) % GM_MATRIX_LINE == 0;
+    shape->even =
+        src_bits % VECTOR == 0 && (unit >= 4 || (uintptr_t)src % 4 == 0) ? (int)((uintptr_t)src % VECTOR) : -1;
+    shape->bytes = (double)plan->items * unit;
+    return 1;
+}
+
+/* Bytes of a run that the tiles of an axis take on average. */
+static double run_of(int64_t len, int64_t before, int tile, int unit)
+{
+    return (double)(len * unit) / (double)((len + before + tile - 1) / tile);
+}
+
+/* What a tile costs, in parts of what must move: sectors that two tiles share, rows that two tiles read, the start and
+ * the end of a run, threads without work, and the last tiles of all, for which not all multiprocessors are needed.
+ * The constants were fitted to some hundred shapes on an H200. */
+static double cost_of(const gm_matrix_tile *tile, const gm_matrix_shape *shape)
+{
+    enum { SHARED_SECTOR = 36, ENDS = 12, FLIGHT = 132 * 5 / 2 };
+    static const double idle[VECTOR + 1] = {[1] = 0.5, [2] = 0.4, [4] = 0.25, [8] = 0.1, [16] = 0.1};
+    int unit = tile->unit;
+    double row = run_of(shape->columns.len, 0, tile->columns, unit),
+           column = run_of(shape->rows.len, shape->ahead, tile->rows, unit),
+           full = (double)tile->rows * unit * tile->columns * unit,
+           read = (1 + (shape->src_aligned ? 0 : SHARED_SECTOR / row)) * (1 + shape->ahead * unit / column);
+    return read + ENDS / row + ENDS / column + idle[unit] * (full / (row * column) - 1) +
+           FLIGHT * full / unit / shape->bytes;
+}
+
+static const gm_matrix_tile *choose(const gm_matrix_shape *shape, int unit)
+{
+    const gm_matrix_tile *best = NULL;
+    double least = 0;
+
+    for (int i = 0; i < gm_matrix_tile_count; i++)
+        if (gm_matrix_tiles[i].unit == unit) {
+            double cost = cost_of(&gm_matrix_tiles[i], shape);
+            if (!best || cost < least) {
+                least = cost;
+                best = &gm_matrix_tiles[i];
+            }
+        }
+    return best;
+}
+
+/* Whether the matrix kernels are better than those for boxes: for long runs on both sides, which fill the tile; for
+ * small items if in addition the rows are rows of one axis, or the box kernels' vectors would start between those of
+ * the destination. */
+static int suits(const gm_matrix_shape *shape, const gm_matrix_tile *tile)
+{
+    enum { SHORTEST_COLUMN = 256, SHORTEST_ROW = 64, LONG = 4096 };
+    static const double fill[VECTOR + 1] = {[1] = 0.7, [2] = 0.7, [4] = 0.55, [8] = 0.55, [16] = 0.55};
+    const gm_side *rows = &shape->rows, *columns = &shape->columns;
+    int unit = tile->unit;
+    double used = run_of(columns->len, 0, tile->columns, unit) / (tile->columns * unit) *
+                  run_of(rows->len, shape->ahead, tile->rows, unit) / (tile->rows * unit);
+
+    if (rows->len * unit < SHORTEST_COLUMN || columns->len * unit < SHORTEST_ROW || used < fill[unit])
+        return 0;
+    if (unit >= 4)
+        return 1;
+    if (shape->ahead || !shape->src_aligned)
+        return columns->len * unit >= 2 * SHORTEST_ROW;
+    return unit == 2 ? rows->n == 1 && columns->n == 1 : rows->len >= LONG && columns->len >= LONG;
+}
+
+static gm_matrix_divisor divisor(int64_t n)
+{
+    gm_walk_axis made;
+    gm_walk_divisor(&made, n);
+    return (gm_matrix_divisor){made.len, made.magic, made.shift};
+}
+
+static gm_walk_axis walk_axis(const gm_axis *from)
+{
+    gm_walk_axis made;
+    gm_walk_divisor(&made, from->len);
+    made.src = from->src;
+    made.dst = from->dst;
+    return made;
+}
+
+int gm_matrix_lay_out(gm_matrix_launch *launch, const gm_matrix_tile *tile, const gm_matrix_shape *shape,
+                      const gm_plan *plan, const char *src)
+{
+    gm_matrix *matrix = &launch->matrix;
+    const gm_side *rows = &shape->rows, *columns = &shape->columns;
+    int64_t matrices = 1;
+
+    matrix->src_end = (uintptr_t)src + (uint64_t)plan->item;
+    for (int i = 0; i < plan->naxes; i++)
+        if (plan->axis[i].src > 0)
+            matrix->src_end += (uint64_t)((plan->axis[i].len - 1) * plan->axis[i].src);
+    matrix->rows = (unsigned)rows->len;
+    matrix->columns = (unsigned)columns->len;
+    matrix->line = shape->ahead ? GM_MATRIX_LINE : 1;
+    matrix->stacked = shape->stacked;
+    matrix->even = shape->even;
+    int64_t row_tiles = (rows->len + most(shape->ahead - 1, 0) + tile->rows - 1) / tile->rows,
+            column_tiles = (columns->len + tile->columns - 1) / tile->columns;
+    matrix->row_tiles = divisor(row_tiles);
+    matrix->column_tiles = divisor(column_tiles);
+    matrix->nrow = rows->n;
+    matrix->ncolumn = columns->n;
+    for (int k = 0; k < rows->n; k++)
+        matrix->row[k] = walk_axis(&plan->axis[rows->axis[k]]);
+    for (int k = 0; k < columns->n; k++)
+        matrix->column[k] = walk_axis(&plan->axis[columns->axis[k]]);
+    matrix->nbatch = 0;
+    for (int i = plan->naxes - 1; i >= 0; i--)
+        if (!shape->taken[i]) {
+            if (matrix->nbatch == GM_MATRIX_BATCH || plan->axis[i].len > INT32_MAX / matrices)
+                return 0;
+            matrices *= plan->axis[i].len;
+            matrix->batch[matrix->nbatch++] = walk_axis(&plan->axis[i]);
+        }
+    if (matrices * row_tiles > INT32_MAX / column_tiles)
+        return 0;
+    launch->kernel = tile->kernel;
+    launch->blocks = (unsigned)(matrices * row_tiles * column_tiles);
+    launch->threads = (unsigned)tile->threads;
+    launch->shared = tile->shared;
+    return 1;
+}
+
+int gm_matrix_make(gm_matrix_launch *launch, const gm_plan *plan, int unit, const char *dst, const char *src)
+{
+    gm_matrix_shape shape;
+
+    if (!gm_matrix_read(&shape, plan, unit, dst, src))
+        return 0;
+    const gm_matrix_tile *tile = choose(&shape, unit);
+    return suits(&shape, tile) && gm_matrix_lay_out(launch, tile, &shape, plan, src);
+}

@@ -1,0 +1,256 @@
+/* Transposes matrices of any shape, alignment and pitch, tile by tile; rows and columns may be chains of axes.
+ *
+ * Must move 2 * items * itemsize bytes. Three steps, between which a block waits:
+ *   1 every aligned 16-byte vector that holds an item of the tile goes to registers, all loads before the first store,
+ *     and from there to shared memory, row by row;
+ *   2 vectors of the destination are made of them in registers (turn.cuh), and go to shared memory column by column;
+ *   3 each column is written in whole vectors, shifted to where the destination has them.
+ * A tile's part of a column begins and ends at the destination's lines of 32 bytes: the rows before the tile's own that
+ * complete its first line are read by two blocks, and no line is written by two.
+ *
+ * Limited by the traffic between the second-level cache and the multiprocessors, so that what is read or written twice
+ * counts although memory never sees it; and by instructions for items of one and two bytes. On an H200, in parts of a
+ * copy's speed, 1 GiB: 0.97-0.99 for items of 2 to 16 bytes and 0.95 for bytes, aligned; 16383 x 16385: 0.92 for items
+ * of 4 bytes, 0.87 for 2, 0.83 for 1.
+ *
+ * Tried there and lost: columns that end where the tile does, so that two blocks write one line (4 bytes 0.90, bytes
+ * 0.61; with the same stores moved to whole lines 0.93 and 0.86); 256 bytes of a row rather than 512 where rows are odd
+ * (0.90 for 0.92); tiles of 64 KB and blocks of few threads with many vectors each, which leave a multiprocessor too
+ * few blocks in different steps (0.73 for 0.83, bytes); a barrier's worth of addresses computed instead of read from a
+ * table; conditions on the last stores that the compiler makes branches of (0.87 for 0.92); addresses that do not come
+ * from the kernel's parameters, which makes every store a generic one (0.92 for 0.97).
+ */
+#include <limits.h>
+#include "matrix.h"
+#include "turn.cuh"
+#include "vector.cuh"
+#include "walk.cuh"
+
+/* Where index `n` of a chain of axes lies on both sides. */
+__device__ __forceinline__ gm_place gm_matrix_place(const gm_walk_axis *axis, int naxes, unsigned int n)
+{
+    gm_place at = {0, 0};
+
+#pragma unroll 1
+    for (int k = 0; k < naxes; k++) {
+        unsigned int next = 0, index = n;
+        if (k + 1 < naxes) { /* the last one is never divided by: there may be indices beyond its end */
+            next = gm_divide(n, axis[k].magic, axis[k].shift);
+            index = n - next * axis[k].len;
+        }
+        at.src += index * axis[k].src;
+        at.dst += index * axis[k].dst;
+        n = next;
+    }
+    return at;
+}
+
+#define GM_MATRIX_NONE (-1ll << 63)
+
+template <typename T, int ROWS, int COLUMNS> struct gm_matrix_block {
+    enum {
+        S = sizeof(T),
+        V = 16 / S,                 /* items of a vector */
+        AHEAD = GM_MATRIX_LINE / S, /* rows before the tile's first */
+        READ = GM_MATRIX_READ(S, ROWS),
+        PITCH = GM_MATRIX_PITCH(S, COLUMNS), /* vectors of a row, whatever its alignment */
+        WORD = S < 4 ? 4 : S,
+        WIDE = WORD / S,        /* columns of a word */
+        WORDS = COLUMNS / WIDE, /* of a row */
+        COLUMN_PITCH = GM_MATRIX_COLUMN_PITCH(S, ROWS)
+    };
+    uint4 image[GM_MATRIX_IMAGE(S, ROWS, COLUMNS)];
+    long long row_src[READ]; /* bytes from a vector's start, as in `source`; GM_MATRIX_NONE: there is no such row */
+    long long column_dst[COLUMNS]; /* bytes from a line's start, as in `target` */
+    __align__(16) int shift[READ]; /* bytes from a row's first vector to its first item */
+};
+
+/* Those bytes of a vector that are in [begin, end), in words where there is a whole one. */
+template <typename T>
+__device__ __forceinline__ void gm_matrix_store_part(char *to, const uint4 &vector, int begin, int end)
+{
+    constexpr int S = sizeof(T), WORD = S < 4 ? 4 : S;
+    const unsigned int word[4] = {vector.x, vector.y, vector.z, vector.w};
+
+#pragma unroll
+    for (int w = 0; w < 4; w++) {
+        if (begin <= w * 4 && w * 4 + 4 <= end)
+            *(unsigned int *)(to + 4 * w) = word[w];
+        else if (WORD > S)
+#pragma unroll
+            for (int i = 0; i < WORD; i += S)
+                if (begin <= w * 4 + i && w * 4 + i < end)
+                    *(T *)(to + w * 4 + i) = (T)(word[w] >> (8 * i));
+    }
+}
+
+/* Where a column's part begins: at the start of a line of 32 bytes, `line` before its first item; if not SHIFTED, at
+ * it.
+ */
+template <bool SHIFTED> __device__ __forceinline__ int gm_matrix_line(long long at)
+{
+    return SHIFTED ? (int)at & (GM_MATRIX_LINE - 1) : 0;
+}
+
+/* The vector at place `v` of a column's part. */
+template <bool SHIFTED, typename TILE>
+__device__ __forceinline__ uint4 gm_matrix_vector(const TILE &tile, int line, int column, int v)
+{
+    int from = GM_MATRIX_LINE - line;
+    const uint4 *place =
+        tile.image + ((column % TILE::WIDE) * TILE::WORDS + column / TILE::WIDE) * TILE::COLUMN_PITCH + v + from / 16;
+    return SHIFTED && TILE::S < 16 ? gm_shifted<TILE::S>(place[0], place[1], from & 15) : place[0];
+}
+
+/* Columns `store`, `store + STORE` ...: the vectors at place `v` of them, which all belong to the tile. */
+template <bool SHIFTED, int STORE, int COLUMNS, typename TILE>
+__device__ __forceinline__ void gm_matrix_store(char *target, const TILE &tile, int columns, int store, int v,
+                                                long long offset)
+{
+#pragma unroll
+    for (int k = 0; k < (COLUMNS + STORE - 1) / STORE; k++) {
+        int column = min(k * STORE + store, COLUMNS - 1);
+        long long at = tile.column_dst[column];
+        int line = gm_matrix_line<SHIFTED>(at);
+        uint4 vector = gm_matrix_vector<SHIFTED>(tile, line, column, v);
+        gm_store_if(k * STORE + store < columns, target + (at - line + offset), vector);
+    }
+}
+
+/* What the last bytes of the source allow: a vector that goes beyond them comes byte by byte. */
+__device__ __forceinline__ void gm_matrix_read_end(uint4 *image, const char *from, unsigned long long end)
+{
+    if ((unsigned long long)from + 16 <= end)
+        *image = __ldg((const uint4 *)from);
+    else
+        for (int i = 0; (unsigned long long)from + i < end; i++)
+            ((char *)image)[i] = from[i];
+}
+
+template <typename T, int ROWS, int COLUMNS, int THREADS>
+__device__ void move_matrix(char *__restrict__ out, const char *__restrict__ in, const gm_matrix &p)
+{
+    typedef gm_matrix_block<T, ROWS, COLUMNS> tile_type;
+    enum {
+        S = tile_type::S,
+        V = tile_type::V,
+        AHEAD = tile_type::AHEAD,
+        READ = tile_type::READ,
+        PITCH = tile_type::PITCH
+    };
+    enum { WORDS = tile_type::WORDS, WIDE = tile_type::WIDE, COLUMN_PITCH = tile_type::COLUMN_PITCH };
+    enum { GROUPS = THREADS / PITCH, LOADS = (READ + GROUPS - 1) / GROUPS }; /* rows at a time */
+    enum { TURN = THREADS / WORDS, TURNS = (READ / V + TURN - 1) / TURN };   /* vectors of a column at a time */
+    enum { TALL = ROWS / V, STORE = THREADS / TALL, STORES = (COLUMNS + STORE - 1) / STORE }; /* columns at a time */
+    static_assert(sizeof(tile_type) <= GM_MATRIX_SHARED(S, ROWS, COLUMNS), "what the launch asks for");
+    static_assert(TURN >= AHEAD / V, "the idle vectors are in the first turn");
+    static_assert(THREADS % WORDS == 0 && THREADS % TALL == 0,
+                  "a thread has one word of rows, and one vector of columns");
+    extern __shared__ __align__(128) unsigned char shared[];
+    tile_type &tile = *(tile_type *)shared;
+    int thread = threadIdx.x, near = 0;
+
+    unsigned int rest = gm_divide(blockIdx.x, p.row_tiles.magic, p.row_tiles.shift);
+    unsigned int number = gm_divide(rest, p.column_tiles.magic, p.column_tiles.shift);
+    unsigned int first_row = (blockIdx.x - rest * p.row_tiles.n) * ROWS;
+    unsigned int first_column = (rest - number * p.column_tiles.n) * COLUMNS;
+    gm_place matrix = gm_matrix_place(p.batch, p.nbatch, number);
+    int columns = (int)min(p.columns - first_column, (unsigned int)COLUMNS);
+    int ahead = p.line > 1 && first_row ? AHEAD : 0;
+
+    /* Addresses whose low bits are those of the offsets from them. */
+    const char *source = in - ((unsigned long long)in & 15);
+    char *target = out - ((unsigned long long)out & (GM_MATRIX_LINE - 1));
+    matrix.src += in - source;
+    matrix.dst += out - target;
+
+    for (int i = thread; i < READ; i += THREADS) {
+        long long row = (long long)first_row + i - AHEAD, at = GM_MATRIX_NONE;
+        if (i >= AHEAD - ahead && row < p.rows) {
+            at = matrix.src + gm_matrix_place(p.row, p.nrow, (unsigned int)row).src + (long long)first_column * S;
+            near |= (unsigned long long)source + at + columns * S + 16 > p.src_end;
+        }
+        tile.row_src[i] = at;
+        tile.shift[i] = (int)(at & 15);
+    }
+    long long start = p.stacked ? 0 : (long long)first_row * S;
+    for (int i = thread; i < columns; i += THREADS)
+        tile.column_dst[i] = matrix.dst + start + gm_matrix_place(p.column, p.ncolumn, first_column + i).dst;
+    near = __syncthreads_or(near);
+
+    if (int v = thread % PITCH, group = thread / PITCH, beyond = v * 16 - columns * S; group < GROUPS) {
+        if (!near) {
+            uint4 vector[LOADS];
+#pragma unroll
+            for (int k = 0; k < LOADS; k++)
+                if (k < READ / GROUPS || k * GROUPS + group < READ)
+                    if (long long at = tile.row_src[k * GROUPS + group];
+                        (int)(at >> 32) > INT_MIN && beyond < (int)(at & 15))
+                        vector[k] = __ldg((const uint4 *)(source + ((at & ~15ll) + v * 16)));
+#pragma unroll
+            for (int k = 0; k < LOADS; k++)
+                if (k < READ / GROUPS || k * GROUPS + group < READ)
+                    tile.image[(k * GROUPS + group) * PITCH + v] = vector[k];
+        } else
+            for (int row = group; row < READ; row += GROUPS)
+                if (long long at = tile.row_src[row]; (int)(at >> 32) > INT_MIN && beyond < (int)(at & 15))
+                    gm_matrix_read_end(&tile.image[row * PITCH + v], source + ((at & ~15ll) + v * 16), p.src_end);
+    }
+    __syncthreads();
+
+    int w = thread % WORDS, turn = thread / WORDS, idle = p.line > 1 ? 0 : AHEAD / V; /* vectors that nobody wants */
+    uint4 made[TURNS][WIDE];
+    const unsigned char *image = (const unsigned char *)(tile.image + turn * V * PITCH) + w * tile_type::WORD;
+    if (p.even >= 0) {
+#pragma unroll
+        for (int k = 0; k < TURNS; k++)
+            if ((k < READ / V / TURN || k * TURN + turn < READ / V) && (k > 0 || turn >= idle))
+                gm_turn_gather<T, true, PITCH>(made[k], image + p.even + k * TURN * V * PITCH * 16, NULL);
+    } else {
+#pragma unroll
+        for (int k = 0; k < TURNS; k++)
+            if ((k < READ / V / TURN || k * TURN + turn < READ / V) && (k > 0 || turn >= idle))
+                gm_turn_gather<T, false, PITCH>(made[k], image + k * TURN * V * PITCH * 16,
+                                                tile.shift + (k * TURN + turn) * V);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < TURNS; k++)
+        if ((k < READ / V / TURN || k * TURN + turn < READ / V) && (k > 0 || turn >= idle))
+#pragma unroll
+            for (int c = 0; c < WIDE; c++) /* columns of one word lie far apart, those of lanes side by side */
+                tile.image[(c * WORDS + w) * COLUMN_PITCH + k * TURN + turn] = made[k][c];
+    __syncthreads();
+
+    int v = thread % TALL, store = thread / TALL;
+    long long offset = p.stacked ? gm_matrix_place(p.row, p.nrow, first_row + v * V).dst : v * 16;
+    if (p.line == 1) {
+        if (first_row + v * V < p.rows)
+            gm_matrix_store<false, STORE, COLUMNS>(target, tile, columns, store, v, offset);
+    } else if (ahead && first_row + ROWS <= p.rows) {
+        gm_matrix_store<true, STORE, COLUMNS>(target, tile, columns, store, v, offset);
+    } else {
+#pragma unroll 1
+        for (int column = store; column < columns; column += STORE) {
+            long long at = tile.column_dst[column];
+            int line = gm_matrix_line<true>(at);
+            uint4 vector = gm_matrix_vector<true>(tile, line, column, v);
+            char *to = target + (at - line + offset);
+            long long begin = v * 16 - line, left = ((long long)p.rows - first_row) * S - begin;
+            int low = ahead || begin >= 0 ? 0 : (int)-begin;
+            if (low == 0 && left >= 16)
+                *(uint4 *)to = vector;
+            else if constexpr (S < 16)
+                if (left > low)
+                    gm_matrix_store_part<T>(to, vector, low, (int)min(left, 16ll));
+        }
+    }
+}
+
+#define GM_KERNEL(size, type, rows, columns, threads)                                                                  \
+    extern "C" __global__ void __launch_bounds__(threads) move_matrix_##size##_##rows##x##columns##_##threads(         \
+        char *__restrict__ out, const char *__restrict__ in, const __grid_constant__ gm_matrix matrix)                 \
+    {                                                                                                                  \
+        move_matrix<type, rows, columns, threads>(out, in, matrix);                                                    \
+    }
+GM_MATRIX_TILES(GM_KERNEL)

@@ -1,0 +1,53 @@
+/* A plan as a batch of matrices: the source is contiguous along a row, the destination along a column.
+ * Plain C, for both compilers. */
+#pragma once
+#include "walk.h"
+
+/* The tiles that there are: item size, type, rows and columns in items, threads of a block. */
+#define GM_MATRIX_TILES(TILE)                                                                                          \
+    TILE(1, unsigned char, 128, 256, 320)                                                                              \
+    TILE(1, unsigned char, 128, 128, 320)                                                                              \
+    TILE(1, unsigned char, 256, 64, 288)                                                                               \
+    TILE(2, unsigned short, 128, 128, 384)                                                                             \
+    TILE(2, unsigned short, 128, 64, 256)                                                                              \
+    TILE(4, unsigned int, 64, 128, 384)                                                                                \
+    TILE(4, unsigned int, 64, 64, 320)                                                                                 \
+    TILE(4, unsigned int, 128, 64, 384)                                                                                \
+    TILE(4, unsigned int, 128, 32, 256)                                                                                \
+    TILE(4, unsigned int, 64, 32, 160)                                                                                 \
+    TILE(8, unsigned long long, 64, 64, 512)                                                                           \
+    TILE(8, unsigned long long, 64, 32, 288)                                                                           \
+    TILE(16, uint4, 64, 32, 512)                                                                                       \
+    TILE(16, uint4, 32, 16, 160)
+
+/* Bytes of shared memory: the image of a tile, and where its rows, its columns and their vectors lie. */
+#define GM_MATRIX_READ(unit, rows)         ((rows) + GM_MATRIX_LINE / (unit))
+#define GM_MATRIX_PITCH(unit, columns)     ((columns) * (unit) / 16 + 1)
+#define GM_MATRIX_COLUMN_PITCH(unit, rows) ((GM_MATRIX_READ(unit, rows) * (unit) / 16) | 1)
+#define GM_MATRIX_LARGER(a, b)             ((a) > (b) ? (a) : (b))
+#define GM_MATRIX_IMAGE(unit, rows, columns)                                                                           \
+    GM_MATRIX_LARGER(GM_MATRIX_PITCH(unit, columns) * GM_MATRIX_READ(unit, rows),                                      \
+                     GM_MATRIX_COLUMN_PITCH(unit, rows) * (columns))
+#define GM_MATRIX_SHARED(unit, rows, columns)                                                                          \
+    (GM_MATRIX_IMAGE(unit, rows, columns) * 16 + (GM_MATRIX_READ(unit, rows) * 12 + (columns)*8 + 31) / 16 * 16)
+
+enum {
+    GM_MATRIX_AXES = 8,
+    GM_MATRIX_BATCH = 16,
+    GM_MATRIX_LINE = 32 /* bytes: what the destination is written in whole */
+};
+
+typedef struct gm_matrix_divisor {
+    unsigned int n, magic, shift;
+} gm_matrix_divisor;
+
+typedef struct gm_matrix {
+    unsigned long long src_end; /* no byte from here on is read */
+    unsigned int rows, columns; /* of one matrix */
+    gm_matrix_divisor row_tiles, column_tiles;
+    int line;    /* GM_MATRIX_LINE where columns start inside a line somewhere, otherwise 1 */
+    int stacked; /* the last axis of the rows does not follow the others in the destination */
+    int even;    /* bytes from a vector's start to the first item, where they are the same in all rows; or -1 */
+    int nrow, ncolumn, nbatch;
+    gm_walk_axis row[GM_MATRIX_AXES], column[GM_MATRIX_AXES], batch[GM_MATRIX_BATCH]; /* innermost first */
+} gm_matrix;
