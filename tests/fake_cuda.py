@@ -46,6 +46,10 @@ class Driver:
         """Everything on all streams happens."""
         self.library.gm_fake_run()
 
+    def oldest_first(self, yes: bool) -> None:
+        """Which of the streams that could go on does."""
+        self.library.gm_fake_order(int(yes))
+
     def said(self) -> list[str]:
         """The calls since the last time."""
         return self.library.gm_fake_said().decode().splitlines()

@@ -1,7 +1,8 @@
 // A CUDA driver without a device: the part of libcuda that gpumem calls, on host memory, with the movement kernels run on
-// the CPU. What is put on a stream is done late and in the least convenient order: nothing runs before somebody waits or
-// gm_fake_run() is called, and of all streams that could go on, the youngest does. Freed memory is overwritten. So a
-// missing event, or memory that was given back too early, becomes a wrong byte.
+// the CPU. What is put on a stream is done late and in an inconvenient order: nothing runs before somebody waits for it or
+// gm_fake_run() is called, a wait does no more than it must, and of all streams that could go on, always the youngest
+// does, or always the oldest. Freed memory is overwritten. So a missing event, or memory that was given back too early,
+// becomes a wrong byte in one of the two orders.
 //
 // The kernels' source and the table of their names come from fake_cuda.py.
 #include "cuda_on_cpu.h"
@@ -16,7 +17,7 @@
 #include <string>
 #include <tuple>
 
-enum { INVALID = 1, OUT_OF_MEMORY = 2, NOT_FOUND = 500, NOT_READY = 600, DEVICES = 2 };
+enum { INVALID = 1, OUT_OF_MEMORY = 2, NOT_FOUND = 500, NOT_READY = 600, DEVICES = 4 };
 
 static std::recursive_mutex lock_of_all;
 using hold = std::lock_guard<std::recursive_mutex>;
@@ -27,6 +28,7 @@ struct gm_op {
 };
 struct gm_times {
     long recorded = 0, happened = 0;
+    uintptr_t stream = 0; // where it was recorded
 };
 typedef std::shared_ptr<gm_times> gm_event; // what is queued may outlive the event
 
@@ -34,7 +36,7 @@ static std::map<uintptr_t, std::deque<gm_op>> streams; // those of a later creat
 static std::set<uintptr_t> capturing;
 static std::map<std::string, std::pair<int, int>> failing; // by call: how many more pass, and the error
 static std::string said;
-static long events, memories, pinned;
+static long events, memories;
 static int contexts[DEVICES];
 static thread_local std::vector<void *> stack;
 
@@ -60,18 +62,36 @@ static void put(void *stream, std::function<void()> run, std::function<bool()> m
     streams[id(stream)].push_back({may_run, run});
 }
 
+static bool step(std::deque<gm_op> &stream)
+{
+    if (stream.empty() || !stream.front().may_run())
+        return false;
+    gm_op op = stream.front();
+    stream.pop_front();
+    op.run();
+    return true;
+}
+
+static bool oldest_first;
+
+static bool step_any()
+{
+    if (oldest_first)
+        return std::any_of(streams.begin(), streams.end(), [](auto &each) { return step(each.second); });
+    return std::any_of(streams.rbegin(), streams.rend(), [](auto &each) { return step(each.second); });
+}
+
 static void run_all()
 {
-    for (bool went = true; went;) {
-        went = false;
-        for (auto each = streams.rbegin(); each != streams.rend() && !went; ++each)
-            if (!each->second.empty() && each->second.front().may_run()) {
-                gm_op op = each->second.front();
-                each->second.pop_front();
-                op.run();
-                went = true;
-            }
-    }
+    while (step_any())
+        ;
+}
+
+// As little as has to happen first.
+static void run_until(uintptr_t stream, const std::function<bool()> &done)
+{
+    while (!done() && (step(streams[stream]) || step_any()))
+        ;
 }
 
 template <typename... A> static std::function<void()> bind(void (*kernel)(A...), void **arguments)
@@ -164,8 +184,9 @@ int cuMemFreeAsync(unsigned long long memory, void *stream)
 }
 int cuMemHostAlloc(void **memory, size_t bytes, unsigned)
 {
-    pinned++;
-    return *memory = malloc(bytes), begin("cuMemHostAlloc");
+    if (int error = begin("cuMemHostAlloc"))
+        return error;
+    return *memory = malloc(bytes), 0;
 }
 int cuMemcpyAsync(unsigned long long to, unsigned long long from, size_t bytes, void *stream)
 {
@@ -185,7 +206,7 @@ int cuStreamSynchronize(void *stream)
 {
     hold held(lock_of_all);
     int error = begin("cuStreamSynchronize", "of " + NAMED(id(stream)));
-    run_all();
+    run_until(id(stream), [=] { return streams[id(stream)].empty(); });
     return error;
 }
 int cuStreamWaitEvent(void *stream, gm_event *event, unsigned)
@@ -214,6 +235,7 @@ int cuEventRecord(gm_event *event, void *stream)
     hold held(lock_of_all);
     gm_event times = *event;
     long number = ++times->recorded;
+    times->stream = id(stream);
     put(stream, [=] { times->happened = max(times->happened, number); });
     return begin("cuEventRecord", "on " + NAMED(id(stream)));
 }
@@ -225,7 +247,7 @@ int cuEventQuery(gm_event *event)
 int cuEventSynchronize(gm_event *event)
 {
     hold held(lock_of_all);
-    run_all();
+    run_until((*event)->stream, [=] { return cuEventQuery(event) == 0; });
     return cuEventQuery(event);
 }
 
@@ -255,6 +277,10 @@ void gm_fake_run(void)
 {
     hold held(lock_of_all);
     run_all();
+}
+void gm_fake_order(int oldest)
+{
+    oldest_first = oldest;
 }
 void gm_fake_fail(const char *call, int after, int error)
 {
