@@ -104,6 +104,7 @@ int gm_matrix_read(gm_matrix_shape *shape, const gm_plan *plan, int unit, const 
     shape->src_aligned = (src_bits | (uintptr_t)src) % GM_MATRIX_LINE == 0;
     shape->even =
         src_bits % VECTOR == 0 && (unit >= 4 || (uintptr_t)src % 4 == 0) ? (int)((uintptr_t)src % VECTOR) : -1;
+    shape->packed = shape->rows.n == 1 && plan->axis[shape->rows.axis[0]].src == shape->columns.len * unit;
     shape->bytes = (double)plan->items * unit;
     return 1;
 }
@@ -112,6 +113,12 @@ int gm_matrix_read(gm_matrix_shape *shape, const gm_plan *plan, int unit, const 
 static double run_of(int64_t len, int64_t before, int tile, int unit)
 {
     return (double)(len * unit) / (double)((len + before + tile - 1) / tile);
+}
+
+/* Whether the tile reads its rows as one run. */
+static int is_packed(const gm_matrix_shape *shape, const gm_matrix_tile *tile)
+{
+    return shape->packed && shape->columns.len <= tile->columns && GM_MATRIX_NARROW(tile->unit, tile->columns);
 }
 
 /* What a tile costs, in parts of what must move: sectors that two tiles share, rows that two tiles read, the start and
@@ -125,9 +132,16 @@ static double cost_of(const gm_matrix_tile *tile, const gm_matrix_shape *shape)
     double row = run_of(shape->columns.len, 0, tile->columns, unit),
            column = run_of(shape->rows.len, shape->ahead, tile->rows, unit),
            full = (double)tile->rows * unit * tile->columns * unit,
-           read = (1 + (shape->src_aligned ? 0 : SHARED_SECTOR / row)) * (1 + shape->ahead * unit / column);
+           read = (1 + (shape->src_aligned || is_packed(shape, tile) ? 0 : SHARED_SECTOR / row)) *
+                  (1 + shape->ahead * unit / column);
     return read + ENDS / row + ENDS / column + idle[unit] * (full / (row * column) - 1) +
            FLIGHT * full / unit / shape->bytes;
+}
+
+/* Tiles for few columns of a certain number are for matrices that have no more. */
+static int is_too_narrow(const gm_matrix_shape *shape, const gm_matrix_tile *tile)
+{
+    return GM_MATRIX_NARROW(tile->unit, tile->columns) && tile->columns % 32 && shape->columns.len > tile->columns;
 }
 
 static const gm_matrix_tile *choose(const gm_matrix_shape *shape, int unit)
@@ -136,7 +150,7 @@ static const gm_matrix_tile *choose(const gm_matrix_shape *shape, int unit)
     double least = 0;
 
     for (int i = 0; i < gm_matrix_tile_count; i++)
-        if (gm_matrix_tiles[i].unit == unit) {
+        if (gm_matrix_tiles[i].unit == unit && !is_too_narrow(shape, &gm_matrix_tiles[i])) {
             double cost = cost_of(&gm_matrix_tiles[i], shape);
             if (!best || cost < least) {
                 least = cost;
@@ -146,24 +160,27 @@ static const gm_matrix_tile *choose(const gm_matrix_shape *shape, int unit)
     return best;
 }
 
-/* Whether the matrix kernels are better than those for boxes: for long runs on both sides, which fill the tile; for
- * small items if in addition the rows are rows of one axis, or the box kernels' vectors would start between those of
- * the destination. */
+/* Whether the matrix kernels are better than those for boxes: for long columns, and rows that fill the tile. For items
+ * of one and two bytes the rows must be long too, and either side a single axis or the destination such that the box
+ * kernels' vectors would start inside its own; or the rows are packed. */
 static int suits(const gm_matrix_shape *shape, const gm_matrix_tile *tile)
 {
-    enum { SHORTEST_COLUMN = 256, SHORTEST_ROW = 64, LONG = 4096 };
-    static const double fill[VECTOR + 1] = {[1] = 0.7, [2] = 0.7, [4] = 0.55, [8] = 0.55, [16] = 0.55};
+    enum { SHORTEST_COLUMN = 256, SHORTEST_ROW = 24, LONG_ROW = 128, LONG = 4096 };
+    static const double fill[2][VECTOR + 1] = {{[1] = 0.7, [2] = 0.7, [4] = 0.55, [8] = 0.55, [16] = 0.55},
+                                               {[1] = 0.85, [2] = 0.85, [4] = 0.67, [8] = 0.62}};
     const gm_side *rows = &shape->rows, *columns = &shape->columns;
-    int unit = tile->unit;
+    int unit = tile->unit, packed = is_packed(shape, tile);
     double used = run_of(columns->len, 0, tile->columns, unit) / (tile->columns * unit) *
                   run_of(rows->len, shape->ahead, tile->rows, unit) / (tile->rows * unit);
 
-    if (rows->len * unit < SHORTEST_COLUMN || columns->len * unit < SHORTEST_ROW || used < fill[unit])
+    if (rows->len * unit < SHORTEST_COLUMN || columns->len * unit < SHORTEST_ROW || used < fill[packed][unit])
         return 0;
-    if (unit >= 4)
+    if (unit >= 4 || packed)
         return 1;
+    if (columns->len * unit < LONG_ROW)
+        return 0;
     if (shape->ahead || !shape->src_aligned)
-        return columns->len * unit >= 2 * SHORTEST_ROW;
+        return 1;
     return unit == 2 ? rows->n == 1 && columns->n == 1 : rows->len >= LONG && columns->len >= LONG;
 }
 
@@ -198,7 +215,8 @@ int gm_matrix_lay_out(gm_matrix_launch *launch, const gm_matrix_tile *tile, cons
     matrix->columns = (unsigned)columns->len;
     matrix->line = shape->ahead ? GM_MATRIX_LINE : 1;
     matrix->stacked = shape->stacked;
-    matrix->even = shape->even;
+    matrix->packed = is_packed(shape, tile);
+    matrix->even = matrix->packed ? -1 : shape->even;
     int64_t row_tiles = (rows->len + most(shape->ahead - 1, 0) + tile->rows - 1) / tile->rows,
             column_tiles = (columns->len + tile->columns - 1) / tile->columns;
     matrix->row_tiles = divisor(row_tiles);

@@ -62,7 +62,7 @@ template <typename T, int ROWS, int COLUMNS> struct gm_matrix_block {
     uint4 image[GM_MATRIX_IMAGE(S, ROWS, COLUMNS)];
     long long row_src[READ]; /* bytes from a vector's start, as in `source`; GM_MATRIX_NONE: there is no such row */
     long long column_dst[COLUMNS]; /* bytes from a line's start, as in `target` */
-    __align__(16) int shift[READ]; /* bytes from a row's first vector to its first item */
+    __align__(16) int shift[READ]; /* bytes from a row's place in the image to its first item */
 };
 
 /* Those bytes of a vector that are in [begin, end), in words where there is a whole one. */
@@ -127,6 +127,30 @@ __device__ __forceinline__ void gm_matrix_read_end(uint4 *image, const char *fro
             ((char *)image)[i] = from[i];
 }
 
+/* Rows that lie side by side are one run, and come as one. `end`: what they may reach, or 0. */
+template <int THREADS, int MOST>
+__device__ __forceinline__ void gm_matrix_read_packed(uint4 *image, const char *from, int vectors,
+                                                      unsigned long long end)
+{
+    enum { LOADS = (MOST + THREADS - 1) / THREADS };
+    int thread = threadIdx.x;
+
+    if (end) {
+        for (int i = thread; i < vectors; i += THREADS)
+            gm_matrix_read_end(&image[i], from + i * 16, end);
+        return;
+    }
+    uint4 vector[LOADS];
+#pragma unroll
+    for (int k = 0; k < LOADS; k++)
+        if (k * THREADS + thread < vectors)
+            vector[k] = __ldg((const uint4 *)from + k * THREADS + thread);
+#pragma unroll
+    for (int k = 0; k < LOADS; k++)
+        if (k * THREADS + thread < vectors)
+            image[k * THREADS + thread] = vector[k];
+}
+
 template <typename T, int ROWS, int COLUMNS, int THREADS>
 __device__ void move_matrix(char *__restrict__ out, const char *__restrict__ in, const gm_matrix &p)
 {
@@ -142,6 +166,8 @@ __device__ void move_matrix(char *__restrict__ out, const char *__restrict__ in,
     enum { GROUPS = THREADS / PITCH, LOADS = (READ + GROUPS - 1) / GROUPS }; /* rows at a time */
     enum { TURN = THREADS / WORDS, TURNS = (READ / V + TURN - 1) / TURN };   /* vectors of a column at a time */
     enum { TALL = ROWS / V, STORE = THREADS / TALL, STORES = (COLUMNS + STORE - 1) / STORE }; /* columns at a time */
+    enum { NARROW = GM_MATRIX_NARROW(S, COLUMNS) };
+    static_assert(COLUMNS * S % 16 == 0, "rows of whole vectors");
     static_assert(sizeof(tile_type) <= GM_MATRIX_SHARED(S, ROWS, COLUMNS), "what the launch asks for");
     static_assert(TURN >= AHEAD / V, "the idle vectors are in the first turn");
     static_assert(THREADS % WORDS == 0 && THREADS % TALL == 0,
@@ -163,22 +189,29 @@ __device__ void move_matrix(char *__restrict__ out, const char *__restrict__ in,
     char *target = out - ((unsigned long long)out & (GM_MATRIX_LINE - 1));
     matrix.src += in - source;
     matrix.dst += out - target;
+    long long flat = matrix.src + (long long)(first_row - ahead) * p.row[0].src; /* the rows, where they are PACKED */
 
     for (int i = thread; i < READ; i += THREADS) {
         long long row = (long long)first_row + i - AHEAD, at = GM_MATRIX_NONE;
+        int shift = 0;
         if (i >= AHEAD - ahead && row < p.rows) {
             at = matrix.src + gm_matrix_place(p.row, p.nrow, (unsigned int)row).src + (long long)first_column * S;
             near |= (unsigned long long)source + at + columns * S + 16 > p.src_end;
+            shift = NARROW && p.packed ? (int)(at - (flat & ~15ll)) - i * PITCH * 16 : (int)(at & 15);
         }
         tile.row_src[i] = at;
-        tile.shift[i] = (int)(at & 15);
+        tile.shift[i] = shift;
     }
     long long start = p.stacked ? 0 : (long long)first_row * S;
     for (int i = thread; i < columns; i += THREADS)
         tile.column_dst[i] = matrix.dst + start + gm_matrix_place(p.column, p.ncolumn, first_column + i).dst;
     near = __syncthreads_or(near);
 
-    if (int v = thread % PITCH, group = thread / PITCH, beyond = v * 16 - columns * S; group < GROUPS) {
+    if (NARROW && p.packed) {
+        int bytes = (int)min((long long)(READ - AHEAD + ahead), (long long)p.rows - first_row + ahead) * columns * S;
+        gm_matrix_read_packed<THREADS, PITCH * READ>(tile.image, source + (flat & ~15ll),
+                                                     ((int)(flat & 15) + bytes + 15) / 16, near ? p.src_end : 0);
+    } else if (int v = thread % PITCH, group = thread / PITCH, beyond = v * 16 - columns * S; group < GROUPS) {
         if (!near) {
             uint4 vector[LOADS];
 #pragma unroll
@@ -199,24 +232,25 @@ __device__ void move_matrix(char *__restrict__ out, const char *__restrict__ in,
     __syncthreads();
 
     int w = thread % WORDS, turn = thread / WORDS, idle = p.line > 1 ? 0 : AHEAD / V; /* vectors that nobody wants */
+    bool used = !NARROW || w * WIDE < columns;
     uint4 made[TURNS][WIDE];
     const unsigned char *image = (const unsigned char *)(tile.image + turn * V * PITCH) + w * tile_type::WORD;
     if (p.even >= 0) {
 #pragma unroll
         for (int k = 0; k < TURNS; k++)
-            if ((k < READ / V / TURN || k * TURN + turn < READ / V) && (k > 0 || turn >= idle))
+            if ((k < READ / V / TURN || k * TURN + turn < READ / V) && (k > 0 || turn >= idle) && used)
                 gm_turn_gather<T, true, PITCH>(made[k], image + p.even + k * TURN * V * PITCH * 16, NULL);
     } else {
 #pragma unroll
         for (int k = 0; k < TURNS; k++)
-            if ((k < READ / V / TURN || k * TURN + turn < READ / V) && (k > 0 || turn >= idle))
+            if ((k < READ / V / TURN || k * TURN + turn < READ / V) && (k > 0 || turn >= idle) && used)
                 gm_turn_gather<T, false, PITCH>(made[k], image + k * TURN * V * PITCH * 16,
                                                 tile.shift + (k * TURN + turn) * V);
     }
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < TURNS; k++)
-        if ((k < READ / V / TURN || k * TURN + turn < READ / V) && (k > 0 || turn >= idle))
+        if ((k < READ / V / TURN || k * TURN + turn < READ / V) && (k > 0 || turn >= idle) && used)
 #pragma unroll
             for (int c = 0; c < WIDE; c++) /* columns of one word lie far apart, those of lanes side by side */
                 tile.image[(c * WORDS + w) * COLUMN_PITCH + k * TURN + turn] = made[k][c];

@@ -8,17 +8,27 @@
     TILE(1, unsigned char, 128, 256, 320)                                                                              \
     TILE(1, unsigned char, 128, 128, 320)                                                                              \
     TILE(1, unsigned char, 256, 64, 288)                                                                               \
+    TILE(1, unsigned char, 512, 32, 288)                                                                               \
     TILE(2, unsigned short, 128, 128, 384)                                                                             \
     TILE(2, unsigned short, 128, 64, 256)                                                                              \
+    TILE(2, unsigned short, 256, 32, 288)                                                                              \
     TILE(4, unsigned int, 64, 128, 384)                                                                                \
     TILE(4, unsigned int, 64, 64, 320)                                                                                 \
     TILE(4, unsigned int, 128, 64, 384)                                                                                \
+    TILE(4, unsigned int, 128, 40, 320)                                                                                \
     TILE(4, unsigned int, 128, 32, 256)                                                                                \
+    TILE(4, unsigned int, 128, 24, 192)                                                                                \
+    TILE(4, unsigned int, 256, 16, 256)                                                                                \
     TILE(4, unsigned int, 64, 32, 160)                                                                                 \
     TILE(8, unsigned long long, 64, 64, 512)                                                                           \
     TILE(8, unsigned long long, 64, 32, 288)                                                                           \
+    TILE(8, unsigned long long, 64, 24, 192)                                                                           \
+    TILE(8, unsigned long long, 128, 16, 256)                                                                          \
     TILE(16, uint4, 64, 32, 512)                                                                                       \
     TILE(16, uint4, 32, 16, 160)
+
+/* Tiles for matrices of few columns, which may be packed. */
+#define GM_MATRIX_NARROW(unit, columns) ((columns) < 64 && (columns) * (unit) <= 192)
 
 /* Bytes of shared memory: the image of a tile, and where its rows, its columns and their vectors lie. */
 #define GM_MATRIX_READ(unit, rows)         ((rows) + GM_MATRIX_LINE / (unit))
@@ -47,6 +57,7 @@ typedef struct gm_matrix {
     gm_matrix_divisor row_tiles, column_tiles;
     int line;    /* GM_MATRIX_LINE where columns start inside a line somewhere, otherwise 1 */
     int stacked; /* the last axis of the rows does not follow the others in the destination */
+    int packed;  /* each row begins where the one before ends, and a tile has all columns */
     int even;    /* bytes from a vector's start to the first item, where they are the same in all rows; or -1 */
     int nrow, ncolumn, nbatch;
     gm_walk_axis row[GM_MATRIX_AXES], column[GM_MATRIX_AXES], batch[GM_MATRIX_BATCH]; /* innermost first */
