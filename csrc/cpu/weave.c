@@ -9,14 +9,16 @@
 
 enum {
     LINE = 64,
-    CHUNK = 2 << 20,     /* bytes of a stream: where they begin, nothing has been fetched yet */
+    LEAST = 256 << 10,   /* bytes: less is not worth the tables */
+    CHUNK = 2 << 20,     /* bytes of a stream, at most: where they begin, nothing has been fetched yet */
+    PART = 128 << 10,    /* and at least */
     SHORT_ROW = 4 << 10, /* bytes: the ends of shorter rows, which move item by item, would weigh too much */
 };
 
 typedef struct weave_job {
     const gm_thin_kernels *kernels;
     const gm_weave_kernel *kernel;
-    int unweaves;
+    int unweaves, streams;
     int64_t item, k, lanes, n; /* lanes: items of a vector; n: of a row */
     int64_t pitch;             /* bytes from row to row; positions of the stream are k items apart */
     const char *low, *high;    /* the source is not read outside of these */
@@ -34,28 +36,29 @@ static int64_t line_of(const char *at)
 }
 
 /* x with x * a = 1 modulo m; 0 modulo 1. a and m have no common divisor. */
-static int64_t inverse(int64_t a, int64_t m)
+static int inverse(int a, int m)
 {
-    int64_t x = 0;
+    int x = 0;
     while (x < m && x * a % m != 1 % m)
         x++;
     return x;
 }
 
 /* lane_at[q]: the lane whose item goes to lane q. To bytes, picked `shift` bytes further on. */
-static void pick_ahead(uint8_t *picks, const uint8_t *lane_at, int64_t item, int64_t shift)
+static void pick_ahead(uint8_t *picks, const uint8_t *lane_at, int item, int64_t shift)
 {
-    for (int64_t b = 0; b < LINE; b++)
-        picks[b] = (uint8_t)(lane_at[b / item] * item + b % item + shift);
+    for (int b = 0, q = 0; b < LINE; q++)
+        for (int i = 0; i < item; i++)
+            picks[b++] = (uint8_t)(lane_at[q] * item + i + shift);
 }
 
 /* The same `shift` bytes earlier, so that the first ones are the last ones of the vector before. */
-static void pick_behind(uint8_t *picks, const uint8_t *before, const uint8_t *lane_at, int64_t item, int64_t shift)
+static void pick_behind(uint8_t *picks, const uint8_t *before, const uint8_t *lane_at, int item, int64_t shift)
 {
-    for (int64_t b = 0; b < LINE; b++) {
-        int64_t from = (b - shift) & (LINE - 1);
-        picks[b] = (uint8_t)((b < shift ? before : lane_at)[from / item] * item + from % item + (b < shift ? 0 : LINE));
-    }
+    uint8_t both[2 * LINE];
+    pick_ahead(both, before, item, 0);
+    pick_ahead(both + LINE, lane_at, item, LINE);
+    memcpy(picks, both + LINE - shift, LINE);
 }
 
 /* Vector g * m + i of the stream holds the items numbered (g * m + i) * L + q, of row (i * L + q) mod k: every row with
@@ -64,35 +67,33 @@ static void pick_behind(uint8_t *picks, const uint8_t *before, const uint8_t *la
  * g + c * (i * (L / c) mod m) in vector g * m + i. */
 static void make_tables(const weave_job *job, gm_weave *w, const char *dst, const char *src)
 {
-    int64_t item = job->item, k = job->k, L = job->lanes, c = job->kernel->c, m = job->kernel->m;
-    int64_t backwards = inverse(L / c, m);
+    int item = (int)job->item, k = (int)job->k, L = (int)job->lanes, c = job->kernel->c, m = job->kernel->m;
+    int backwards = inverse(L / c, m), along_g[LINE], along_i[LINE];
     const char *stream = job->unweaves ? src : dst, *rows = job->unweaves ? dst : src;
     uint8_t spread[2][LINE], order[LINE]; /* spread: of the last g and this one */
 
+    w->streams = job->streams;
     w->carry = w->carried[0];
     memset(w->turns, 0, sizeof w->turns);
-    for (int64_t q = 0; q < L; q++) {
-        int64_t along_g = q % c, along_i = q / c * backwards % m;
+    for (int q = 0; q < L; q++) {
         uint64_t bytes = (item == 8 ? 255 : (UINT64_C(1) << item) - 1) << q * item;
-        if (!job->unweaves) {
-            along_g = (c - along_g) % c;
-            along_i = (m - along_i) % m;
-        }
-        int stage = 0;
-        for (int64_t by = 1; by < c; by *= 2, stage++)
-            w->turns[stage] |= along_g & by ? bytes : 0;
-        for (int64_t by = 1; by < m; by *= 2, stage++)
-            w->turns[stage] |= along_i & by ? bytes : 0;
+        uint64_t *turn = w->turns;
+        along_g[q] = q % c;
+        along_i[q] = q / c * backwards % m;
+        for (int by = 1; by < c; by *= 2)
+            *turn++ |= (job->unweaves ? along_g[q] : c - along_g[q]) & by ? bytes : 0;
+        for (int by = 1; by < m; by *= 2)
+            *turn++ |= (job->unweaves || !along_i[q] ? along_i[q] : m - along_i[q]) & by ? bytes : 0;
     }
-    for (int64_t v = 0; v < k; v++) {
-        int64_t g = v / m, i = v % m, row = g + c * (i * (L / c) % m);
+    for (int v = 0; v < k; v++) {
+        int g = v / m, i = v % m, row = g + c * (i * (L / c) % m);
         const char *at = rows + row * job->pitch;
         w->row[v] = row * job->pitch - line_of(at) + line_of(rows);
-        for (int64_t q = 0; q < L; q++) {
-            int64_t from = (g - q % c + c) % c * m + (i - q / c * backwards % m + m) % m; /* vector of the stream */
-            int64_t position = (from * L + q / c * c + g - row) / k;
+        for (int q = 0; q < L; q++) {
+            int from_g = (g - along_g[q]) & (c - 1), from_i = i - along_i[q] + (i < along_i[q] ? m : 0);
+            int position = (int)((unsigned)((from_g * m + from_i) * L + (q & -c) + g - row) / (unsigned)k);
             order[job->unweaves ? position : q] = (uint8_t)(job->unweaves ? q : position);
-            spread[v & 1][q] = (uint8_t)(q / c * c + (job->unweaves ? q + g : q - g + c) % c);
+            spread[v & 1][q] = (uint8_t)((q & -c) + ((job->unweaves ? q + g : q - g) & (c - 1)));
         }
         if (job->unweaves) {
             pick_ahead(w->before[v], spread[v & 1], item, line_of(stream));
@@ -105,7 +106,7 @@ static void make_tables(const weave_job *job, gm_weave *w, const char *dst, cons
     }
     if (!job->unweaves) { /* before the first vector stands the last one of the tile before */
         uint8_t first[LINE];
-        for (int64_t q = 0; q < L; q++)
+        for (int q = 0; q < L; q++)
             first[q] = (uint8_t)q;
         pick_behind(w->after[0], spread[(k - 1) & 1], first, item, line_of(stream));
     }
@@ -223,7 +224,7 @@ static int recognise(weave_job *job, const gm_cpu *cpu, const gm_plan *plan)
 int gm_weave_suits(const gm_cpu *cpu, const gm_plan *plan)
 {
     weave_job job;
-    return plan->items * plan->item > cpu->l3_bytes / 2 && recognise(&job, cpu, plan);
+    return plan->items * plan->item >= LEAST && recognise(&job, cpu, plan);
 }
 
 void gm_move_weave(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src)
@@ -246,9 +247,13 @@ void gm_move_weave(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char
             job.count *= axis->len;
         }
     }
-    int64_t tiles = job.n / job.lanes;
-    job.chunk = CHUNK / (LINE * job.k);
+    int64_t total = plan->items * plan->item, tiles = job.n / job.lanes, threads = atomic_load(&cpu->threads);
+    int64_t chunk = total / (threads * 4);
+    chunk = chunk < PART ? PART : chunk > CHUNK ? CHUNK : chunk;
+    threads = total / PART < threads ? total / PART : threads;
+    job.streams = total > cpu->l3_bytes / 2;
+    job.chunk = chunk / (LINE * job.k);
     job.chunks = tiles / job.chunk > 1 ? tiles / job.chunk : 1;
     job.count *= job.chunks;
-    gm_parallel(atomic_load(&cpu->threads), body, &job);
+    gm_parallel((int)threads, body, &job);
 }

@@ -19,6 +19,7 @@ typedef struct gm_weave {
     _Alignas(64) uint8_t carried[GM_WEAVE_MOST][64];
     uint8_t *carry; /* the former: the vectors of the last tile, which there are too few registers for */
     uint64_t turns[GM_WEAVE_STAGES]; /* stage by stage, the bytes that move on by 1, 2, 4 ... vectors */
+    int streams;                     /* past the caches */
     int64_t row[GM_WEAVE_MOST];      /* where the row of each vector starts, rounded down to a line */
 } gm_weave;
 
