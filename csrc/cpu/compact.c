@@ -1,30 +1,75 @@
 #include "compact.h"
+#include "weave.h"
 #include "../base/memory.h"
+#include "isa.h"
+#include "pool.h"
+#include "thin.h"
+#include <stdatomic.h>
 #include <stdlib.h>
 
 enum {
-    LOOSE = 8,        /* items: at steps of up to so many, a copy row by row is fast */
-    LEAST = 64 << 10, /* bytes: less is not worth two passes */
-    RUN = 1 << 10,    /* bytes that a slab's runs in the destination should have */
+    LOOSE = 8,          /* items: at steps of up to so many, a copy row by row is fast */
+    SLAB = 512 << 10,   /* bytes: half of a second-level cache */
+    LEAST = 64 << 10,   /* bytes: less is not worth two steps */
+    LONG_ROW = 4 << 10, /* bytes that make a weave worth it */
+    RUN = 1 << 10,      /* bytes that a slab's runs in the destination should have */
 };
 
-/* The axis of the source's smallest steps but for the one along which the destination is contiguous. */
-static int source_axis(const gm_plan *plan)
+/* The axes of a slab, innermost first; of those in `firm` it has at least a run each. */
+typedef struct layout {
+    int order[GM_MAX_NDIM];
+    uint64_t firm;
+} layout;
+
+/* Innermost the axis of the source's smallest steps, which are small, but not one item; and not along the destination's
+ * runs, where no step in between is needed. */
+static int lay_out_gaps(layout *l, const gm_plan *plan)
 {
-    int found = -1;
-    for (int k = 0; k < plan->naxes; k++)
-        if (k != plan->dst_axis && plan->axis[k].src &&
-            (found < 0 || llabs(plan->axis[k].src) < llabs(plan->axis[found].src)))
-            found = k;
-    return found;
+    for (int k = 0; k < plan->naxes; k++) {
+        int i = k;
+        for (; i > 0 && llabs(plan->axis[l->order[i - 1]].src) > llabs(plan->axis[k].src); i--)
+            l->order[i] = l->order[i - 1];
+        l->order[i] = k;
+    }
+    int64_t step = llabs(plan->axis[l->order[0]].src);
+    if (plan->src_axis >= 0 || plan->dst_axis < 0 || l->order[0] == plan->dst_axis || !step ||
+        step > LOOSE * plan->item)
+        return 0;
+    l->firm = UINT64_C(1) << plan->dst_axis;
+    return 1;
 }
 
-int gm_compact_suits(const gm_plan *plan)
+/* Innermost the long axis, then the destination's short one, then the source's: if a slab's rows will be long. */
+static int lay_out_weaves(layout *l, const gm_cpu *cpu, const gm_plan *plan)
 {
-    int k = source_axis(plan);
-    return plan->dst_axis >= 0 && k >= 0 && plan->items * plan->item >= LEAST &&
-           llabs(plan->axis[k].src) <= LOOSE * plan->item &&
-           llabs(plan->axis[k].src) < llabs(plan->axis[plan->dst_axis].src);
+    int s = plan->src_axis, d = plan->dst_axis, n = 0;
+    if (!cpu->isa->thin || !cpu->isa->thin->weaves || s < 0 || d < 0 || plan->axis[s].len > GM_WEAVE_MOST ||
+        plan->axis[d].len > GM_WEAVE_MOST || plan->axis[s].len * plan->axis[d].len * LONG_ROW > SLAB)
+        return 0;
+    while (n < plan->naxes &&
+           (plan->axis[n].src != plan->axis[s].len * plan->item || plan->axis[n].dst != plan->axis[d].len * plan->item))
+        n++;
+    if (n == plan->naxes)
+        return 0;
+    l->order[0] = n;
+    l->order[1] = d;
+    l->order[2] = s;
+    for (int k = 0, i = 3; k < plan->naxes; k++)
+        if (k != n && k != d && k != s)
+            l->order[i++] = k;
+    l->firm = UINT64_C(1) << d | UINT64_C(1) << s;
+    return 1;
+}
+
+static int lay_out(layout *l, const gm_cpu *cpu, const gm_plan *plan)
+{
+    return lay_out_weaves(l, cpu, plan) || lay_out_gaps(l, plan);
+}
+
+int gm_compact_suits(const gm_cpu *cpu, const gm_plan *plan)
+{
+    layout l;
+    return plan->items * plan->item >= LEAST && lay_out(&l, cpu, plan);
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -32,76 +77,102 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The lengths of a slab of up to `most` bytes, and its axes in `order`, from the source's smallest steps on. */
-static void cut_slab(const gm_plan *plan, int64_t most, int64_t *extent, int *order)
+/* The lengths of a slab of up to `most` bytes. Returns its bytes. */
+static int64_t cut_slab(const gm_plan *plan, const layout *l, int64_t most, int64_t *extent)
 {
-    const gm_axis *axis = plan->axis;
-    int b = plan->dst_axis;
-    int64_t bytes;
+    int64_t bytes = plan->item;
+    for (int i = 0; i < 2 * plan->naxes; i++) {
+        int k = l->order[i % plan->naxes], firm = l->firm >> k & 1;
+        if (firm != (i < plan->naxes))
+            continue;
+        extent[k] = least(plan->axis[k].len, firm ? RUN / plan->item : bytes < most ? most / bytes : 1);
+        bytes *= extent[k];
+    }
+    int64_t *run = &extent[plan->dst_axis], grown = least(plan->axis[plan->dst_axis].len, *run * (most / bytes));
+    if (grown > *run) {
+        bytes = bytes / *run * grown;
+        *run = grown;
+    }
+    return bytes;
+}
 
-    for (int k = 0; k < plan->naxes; k++) {
-        int i = k;
-        for (; i > 0 && llabs(axis[order[i - 1]].src) > llabs(axis[k].src); i--)
-            order[i] = order[i - 1];
-        order[i] = k;
+typedef struct compact_job {
+    gm_cpu cpu; /* of one thread */
+    const gm_plan *plan;
+    layout layout;
+    gm_tile_how how;
+    int64_t extent[GM_MAX_NDIM], slabs, slab_bytes;
+    char *dst, *slab;
+    const char *src;
+    _Atomic int64_t next;
+    _Atomic int status;
+} compact_job;
+
+static gm_status move_slab(const compact_job *job, int64_t number, char *slab)
+{
+    const gm_plan *plan = job->plan;
+    int64_t len[GM_MAX_NDIM], from[GM_MAX_NDIM], to[GM_MAX_NDIM], dense[GM_MAX_NDIM], step = plan->item;
+    char *dst = job->dst;
+    const char *src = job->src;
+    gm_plan in, out;
+
+    for (int i = plan->naxes - 1; i >= 0; i--) {
+        const gm_axis *axis = &plan->axis[i];
+        int64_t slabs = (axis->len + job->extent[i] - 1) / job->extent[i], index = number % slabs * job->extent[i];
+        number /= slabs;
+        len[i] = least(job->extent[i], axis->len - index);
+        from[i] = axis->src;
+        to[i] = axis->dst;
+        dst += index * axis->dst;
+        src += index * axis->src;
     }
-    extent[b] = least(axis[b].len, RUN / plan->item);
-    bytes = extent[b] * plan->item;
     for (int i = 0; i < plan->naxes; i++) {
-        int k = order[i];
-        if (k != b) {
-            extent[k] = least(axis[k].len, bytes < most ? most / bytes : 1);
-            bytes *= extent[k];
-        }
+        dense[job->layout.order[i]] = step;
+        step *= len[job->layout.order[i]];
     }
-    if (bytes < most)
-        extent[b] = least(axis[b].len, extent[b] * (most / bytes));
+    gm_plan_make(&in, plan->item, plan->naxes, len, from, dense);
+    gm_plan_make(&out, plan->item, plan->naxes, len, dense, to);
+    gm_status status = gm_move_tuned(&job->cpu, &in, slab, src);
+    if (status != GM_OK)
+        return status;
+    if (!gm_weave_suits(&job->cpu, &out))
+        return gm_move_blocks(&job->cpu, &out, dst, slab, &job->how);
+    gm_move_weave(&job->cpu, &out, dst, slab, job->how.staged);
+    return GM_OK;
+}
+
+static void body(void *ctx, int part)
+{
+    compact_job *job = ctx;
+    char *slab = job->slab + part * job->slab_bytes;
+    for (int64_t number; (number = atomic_fetch_add(&job->next, 1)) < job->slabs;) {
+        gm_status status = move_slab(job, number, slab);
+        if (status != GM_OK)
+            atomic_store(&job->status, status);
+    }
 }
 
 gm_status gm_move_compact(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src, const gm_tile_how *how)
 {
-    int64_t extent[GM_MAX_NDIM], index[GM_MAX_NDIM] = {0}, most = cpu->l3_bytes / 8, bytes = plan->item;
-    int order[GM_MAX_NDIM], n = plan->naxes;
-    gm_status status = GM_OK;
-
-    cut_slab(plan, most, extent, order);
-    for (int k = 0; k < n; k++)
-        bytes *= extent[k];
-    char *slab = gm_alloc((size_t)bytes);
-    if (!slab)
+    compact_job job = {
+        .cpu = {.isa = cpu->isa, .l1_bytes = cpu->l1_bytes, .l2_bytes = cpu->l2_bytes, .l3_bytes = cpu->l3_bytes},
+        .plan = plan,
+        .how = {.simd = how->simd, .staged = how->staged, .threads = 1},
+        .slabs = 1,
+        .dst = dst + plan->dst_start,
+        .src = src + plan->src_start,
+    };
+    atomic_init(&job.cpu.threads, 1);
+    if (!lay_out(&job.layout, cpu, plan))
+        return gm_move_naive(cpu, plan, dst, src);
+    job.slab_bytes = (cut_slab(plan, &job.layout, SLAB, job.extent) + 4095) / 4096 * 4096;
+    for (int k = 0; k < plan->naxes; k++)
+        job.slabs *= (plan->axis[k].len + job.extent[k] - 1) / job.extent[k];
+    int threads = job.slabs < how->threads ? (int)job.slabs : how->threads;
+    job.slab = gm_alloc((size_t)(threads * job.slab_bytes));
+    if (!job.slab)
         return GM_NO_MEMORY;
-    dst += plan->dst_start;
-    src += plan->src_start;
-    for (;;) {
-        int64_t shape[GM_MAX_NDIM], from[GM_MAX_NDIM], to[GM_MAX_NDIM], dense[GM_MAX_NDIM], step = plan->item;
-        char *at = dst;
-        const char *start = src;
-        for (int i = 0; i < n; i++) {
-            int k = order[i];
-            shape[k] = least(extent[k], plan->axis[k].len - index[k]);
-            from[k] = plan->axis[k].src;
-            to[k] = plan->axis[k].dst;
-            dense[k] = step;
-            step *= shape[k];
-            at += index[k] * to[k];
-            start += index[k] * from[k];
-        }
-        gm_plan in, out;
-        gm_plan_make(&in, plan->item, n, shape, from, dense);
-        gm_plan_make(&out, plan->item, n, shape, dense, to);
-        status = gm_move_tuned(cpu, &in, slab, start);
-        if (status == GM_OK)
-            status = gm_move_blocks(cpu, &out, at, slab, how);
-        int k = n - 1;
-        for (; k >= 0 && status == GM_OK; k--) {
-            index[k] += extent[k];
-            if (index[k] < plan->axis[k].len)
-                break;
-            index[k] = 0;
-        }
-        if (k < 0 || status != GM_OK)
-            break;
-    }
-    gm_free(slab);
-    return status;
+    gm_parallel(threads, body, &job);
+    gm_free(job.slab);
+    return (gm_status)atomic_load(&job.status);
 }

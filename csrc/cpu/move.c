@@ -51,16 +51,20 @@ gm_status gm_move_tuned(const gm_cpu *cpu, const gm_plan *plan, char *dst, const
         gm_move_small(cpu, plan, dst, src);
         return GM_OK;
     }
+    int64_t total = plan->items * plan->item;
     if (gm_weave_suits(cpu, plan)) {
-        gm_move_weave(cpu, plan, dst, src);
+        gm_move_weave(cpu, plan, dst, src, total > cpu->l3_bytes / 2);
         return GM_OK;
     }
-    if ((plan->family == GM_TILE || plan->family == GM_GENERAL) && gm_thin_suits(plan))
-        return gm_move_thin(cpu, plan, dst, src);
     /* What still fits the last cache is better left there: whoever asked for it will read it next. */
-    int large = 2 * plan->items * plan->item > cpu->l3_bytes / 2;
+    int large = 2 * total > cpu->l3_bytes / 2;
     gm_tile_how how = {.simd = 1, .staged = large, .threads = atomic_load(&cpu->threads)};
-    if (plan->family == GM_GENERAL && gm_compact_suits(plan))
+    if (plan->family != GM_TILE && plan->family != GM_GENERAL)
+        return move(cpu, plan, dst, src, &how);
+    int compact = gm_compact_suits(cpu, plan);
+    if (gm_thin_suits(plan) && !(compact && plan->family == GM_TILE))
+        return gm_move_thin(cpu, plan, dst, src);
+    if (compact)
         return gm_move_compact(cpu, plan, dst, src, &how);
     return move(cpu, plan, dst, src, &how);
 }

@@ -15,7 +15,16 @@ enum {
     SHORT_ROW = 4 << 10, /* bytes: the ends of shorter rows, which move item by item, would weigh too much */
 };
 
+/* The tables of tiles whose stream and rows begin with a line. */
+typedef struct weave_shape {
+    int row[GM_WEAVE_MOST]; /* of each vector */
+    uint64_t turns[GM_WEAVE_STAGES];
+    uint8_t before[GM_WEAVE_MOST][LINE];
+    uint8_t after[GM_WEAVE_MOST][2 * LINE]; /* of the vector before, and of this one */
+} weave_shape;
+
 typedef struct weave_job {
+    const weave_shape *shape;
     const gm_thin_kernels *kernels;
     const gm_weave_kernel *kernel;
     int unweaves, streams;
@@ -44,40 +53,27 @@ static int inverse(int a, int m)
     return x;
 }
 
-/* lane_at[q]: the lane whose item goes to lane q. To bytes, picked `shift` bytes further on. */
-static void pick_ahead(uint8_t *picks, const uint8_t *lane_at, int item, int64_t shift)
+/* lane_at[q]: the lane whose item goes to lane q. As bytes, which are numbered from `first` on. */
+static void pick(uint8_t *picks, const uint8_t *lane_at, int item, int first)
 {
     for (int b = 0, q = 0; b < LINE; q++)
         for (int i = 0; i < item; i++)
-            picks[b++] = (uint8_t)(lane_at[q] * item + i + shift);
-}
-
-/* The same `shift` bytes earlier, so that the first ones are the last ones of the vector before. */
-static void pick_behind(uint8_t *picks, const uint8_t *before, const uint8_t *lane_at, int item, int64_t shift)
-{
-    uint8_t both[2 * LINE];
-    pick_ahead(both, before, item, 0);
-    pick_ahead(both + LINE, lane_at, item, LINE);
-    memcpy(picks, both + LINE - shift, LINE);
+            picks[b++] = (uint8_t)(lane_at[q] * item + i + first);
 }
 
 /* Vector g * m + i of the stream holds the items numbered (g * m + i) * L + q, of row (i * L + q) mod k: every row with
  * the remainder q mod c, once for each g. Taking lane q / c * c + (q + g) % c into lane q spreads the remainders, and
  * then lane q, turned on by q mod c along g and by q / c / (L / c) modulo m along i, has row
  * g + c * (i * (L / c) mod m) in vector g * m + i. */
-static void make_tables(const weave_job *job, gm_weave *w, const char *dst, const char *src)
+static void make_shape(const weave_job *job, weave_shape *shape)
 {
     int item = (int)job->item, k = (int)job->k, L = (int)job->lanes, c = job->kernel->c, m = job->kernel->m;
     int backwards = inverse(L / c, m), along_g[LINE], along_i[LINE];
-    const char *stream = job->unweaves ? src : dst, *rows = job->unweaves ? dst : src;
-    uint8_t spread[2][LINE], order[LINE]; /* spread: of the last g and this one */
+    uint8_t order[LINE], spread[LINE];
 
-    w->streams = job->streams;
-    w->carry = w->carried[0];
-    memset(w->turns, 0, sizeof w->turns);
+    memset(shape->turns, 0, sizeof shape->turns);
     for (int q = 0; q < L; q++) {
-        uint64_t bytes = (item == 8 ? 255 : (UINT64_C(1) << item) - 1) << q * item;
-        uint64_t *turn = w->turns;
+        uint64_t bytes = (item == 8 ? 255 : (UINT64_C(1) << item) - 1) << q * item, *turn = shape->turns;
         along_g[q] = q % c;
         along_i[q] = q / c * backwards % m;
         for (int by = 1; by < c; by *= 2)
@@ -86,29 +82,36 @@ static void make_tables(const weave_job *job, gm_weave *w, const char *dst, cons
             *turn++ |= (job->unweaves || !along_i[q] ? along_i[q] : m - along_i[q]) & by ? bytes : 0;
     }
     for (int v = 0; v < k; v++) {
-        int g = v / m, i = v % m, row = g + c * (i * (L / c) % m);
-        const char *at = rows + row * job->pitch;
-        w->row[v] = row * job->pitch - line_of(at) + line_of(rows);
+        int g = v / m, i = v % m, row = shape->row[v] = g + c * (i * (L / c) % m);
         for (int q = 0; q < L; q++) {
             int from_g = (g - along_g[q]) & (c - 1), from_i = i - along_i[q] + (i < along_i[q] ? m : 0);
             int position = (int)((unsigned)((from_g * m + from_i) * L + (q & -c) + g - row) / (unsigned)k);
             order[job->unweaves ? position : q] = (uint8_t)(job->unweaves ? q : position);
-            spread[v & 1][q] = (uint8_t)((q & -c) + ((job->unweaves ? q + g : q - g) & (c - 1)));
+            spread[q] = (uint8_t)((q & -c) + ((job->unweaves ? q + g : q - g) & (c - 1)));
         }
-        if (job->unweaves) {
-            pick_ahead(w->before[v], spread[v & 1], item, line_of(stream));
-            pick_behind(w->after[v], order, order, item, line_of(at));
-        } else {
-            pick_ahead(w->before[v], order, item, line_of(at));
-            if (v > 0)
-                pick_behind(w->after[v], spread[~v & 1], spread[v & 1], item, line_of(stream));
-        }
+        /* Before a row's vector stands its own of the last tile, before the stream's the last one of that tile. */
+        pick(shape->before[v], job->unweaves ? spread : order, item, 0);
+        pick(shape->after[v] + LINE, job->unweaves ? order : spread, item, LINE);
+        pick(job->unweaves ? shape->after[v] : shape->after[(v + 1) % k], job->unweaves ? order : spread, item, 0);
     }
-    if (!job->unweaves) { /* before the first vector stands the last one of the tile before */
-        uint8_t first[LINE];
-        for (int q = 0; q < L; q++)
-            first[q] = (uint8_t)q;
-        pick_behind(w->after[0], spread[(k - 1) & 1], first, item, line_of(stream));
+}
+
+/* The tables for one stream and its rows: the shape's, moved to where those lie within their lines. */
+static void make_tables(const weave_job *job, gm_weave *w, const char *dst, const char *src)
+{
+    const weave_shape *shape = job->shape;
+    const char *stream = job->unweaves ? src : dst, *rows = job->unweaves ? dst : src;
+
+    w->streams = job->streams;
+    w->carry = w->carried[0];
+    memcpy(w->turns, shape->turns, sizeof w->turns);
+    for (int v = 0; v < job->k; v++) {
+        const char *row = rows + shape->row[v] * job->pitch;
+        int64_t from = line_of(job->unweaves ? stream : row), to = line_of(job->unweaves ? row : stream);
+        w->row[v] = row - line_of(row) - (rows - line_of(rows));
+        for (int b = 0; b < LINE; b++)
+            w->before[v][b] = (uint8_t)(shape->before[v][b] + from);
+        memcpy(w->after[v], shape->after[v] + LINE - to, LINE);
     }
 }
 
@@ -227,11 +230,14 @@ int gm_weave_suits(const gm_cpu *cpu, const gm_plan *plan)
     return plan->items * plan->item >= LEAST && recognise(&job, cpu, plan);
 }
 
-void gm_move_weave(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src)
+void gm_move_weave(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src, int streams)
 {
+    weave_shape shape;
     weave_job job;
     if (!recognise(&job, cpu, plan))
         return;
+    make_shape(&job, &shape);
+    job.shape = &shape;
     job.dst = dst + plan->dst_start;
     job.src = src + plan->src_start;
     job.low = job.src;
@@ -251,7 +257,7 @@ void gm_move_weave(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char
     int64_t chunk = total / (threads * 4);
     chunk = chunk < PART ? PART : chunk > CHUNK ? CHUNK : chunk;
     threads = total / PART < threads ? total / PART : threads;
-    job.streams = total > cpu->l3_bytes / 2;
+    job.streams = streams;
     job.chunk = chunk / (LINE * job.k);
     job.chunks = tiles / job.chunk > 1 ? tiles / job.chunk : 1;
     job.count *= job.chunks;

@@ -36,5 +36,5 @@ typedef struct gm_weave_kernel {
 /* Whether gm_move_weave is the better way to execute a plan. */
 int gm_weave_suits(const gm_cpu *cpu, const gm_plan *plan);
 
-/* Executes a plan that suits. */
-void gm_move_weave(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src);
+/* Executes a plan that suits; `streams` past the caches. */
+void gm_move_weave(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src, int streams);
