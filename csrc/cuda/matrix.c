@@ -167,7 +167,7 @@ static int suits(const gm_matrix_shape *shape, const gm_matrix_tile *tile)
 {
     enum { SHORTEST_COLUMN = 256, SHORTEST_ROW = 24, LONG_ROW = 128, LONG = 4096 };
     static const double fill[2][VECTOR + 1] = {{[1] = 0.7, [2] = 0.7, [4] = 0.55, [8] = 0.55, [16] = 0.55},
-                                               {[1] = 0.85, [2] = 0.85, [4] = 0.67, [8] = 0.62}};
+                                               {[1] = 0.8, [2] = 0.9, [4] = 0.67, [8] = 0.62}};
     const gm_side *rows = &shape->rows, *columns = &shape->columns;
     int unit = tile->unit, packed = is_packed(shape, tile);
     double used = run_of(columns->len, 0, tile->columns, unit) / (tile->columns * unit) *
@@ -175,7 +175,7 @@ static int suits(const gm_matrix_shape *shape, const gm_matrix_tile *tile)
 
     if (rows->len * unit < SHORTEST_COLUMN || columns->len * unit < SHORTEST_ROW || used < fill[packed][unit])
         return 0;
-    if (unit >= 4 || packed)
+    if (unit >= 4 || (packed && (unit == 2 || shape->ahead)))
         return 1;
     if (columns->len * unit < LONG_ROW)
         return 0;
