@@ -380,8 +380,9 @@ def test_our_array_outlives_its_streams(driver):
     result = gpumem.transpose(ByDLPack(x), stream=MINE)
     driver.said()
     assert read(driver, result) == x.T.tobytes()
-    del result
     assert not [line for line in driver.said() if f" {MINE}" in line]
+    del result
+    assert driver.said() == [f"cuStreamWaitEvent on {LEGACY}", f"cuMemFreeAsync on {LEGACY}"]
 
 
 def test_memory_goes_back_behind_the_work(driver):
@@ -467,6 +468,16 @@ def test_out_of_another_library(driver):
     out = lib.array(memory)
     gpumem.transpose(ByDLPack(x), out=out, stream=MINE)
     found = np.zeros_like(memory)
+    driver.copy(found.ctypes.data, memory.ctypes.data, found.nbytes, THEIRS)
+    driver.run()
+    assert found.tobytes() == x.T.tobytes()
+
+
+def test_out_on_another_stream(driver):
+    """Input and output are the library's: it fills the one before, and reads the other after."""
+    lib, x = Library(), numbers(12, 34)
+    memory, found = np.zeros((34, 12), "f4"), np.zeros((34, 12), "f4")
+    gpumem.transpose(lib.array(filled(driver, x, THEIRS)), out=lib.array(memory), stream=MINE)
     driver.copy(found.ctypes.data, memory.ctypes.data, found.nbytes, THEIRS)
     driver.run()
     assert found.tobytes() == x.T.tobytes()
