@@ -105,6 +105,9 @@ int gm_matrix_read(gm_matrix_shape *shape, const gm_plan *plan, int unit, const 
     shape->even =
         src_bits % VECTOR == 0 && (unit >= 4 || (uintptr_t)src % 4 == 0) ? (int)((uintptr_t)src % VECTOR) : -1;
     shape->packed = shape->rows.n == 1 && plan->axis[shape->rows.axis[0]].src == shape->columns.len * unit;
+    shape->alone = !shape->stacked;
+    for (int i = 0; i < plan->naxes; i++)
+        shape->alone &= shape->taken[i];
     shape->bytes = (double)plan->items * unit;
     return 1;
 }
@@ -126,22 +129,23 @@ static int is_packed(const gm_matrix_shape *shape, const gm_matrix_tile *tile)
  * The constants were fitted to some hundred shapes on an H200. */
 static double cost_of(const gm_matrix_tile *tile, const gm_matrix_shape *shape)
 {
-    enum { SHARED_SECTOR = 36, ENDS = 12, FLIGHT = 132 * 5 / 2 };
-    static const double idle[VECTOR + 1] = {[1] = 0.5, [2] = 0.4, [4] = 0.25, [8] = 0.1, [16] = 0.1};
+    enum { SHARED_SECTOR = 36, ENDS = 12, FLIGHT = 330 };
+    static const double row_ends[VECTOR + 1] = {[1] = 32, [2] = 16, [4] = 12, [8] = 2, [16] = 2};
+    static const double idle[VECTOR + 1] = {[1] = 0.1, [2] = 0.1, [4] = 0.25, [8] = 0.1, [16] = 0.1};
     int unit = tile->unit;
     double row = run_of(shape->columns.len, 0, tile->columns, unit),
            column = run_of(shape->rows.len, shape->ahead, tile->rows, unit),
            full = (double)tile->rows * unit * tile->columns * unit,
            read = (1 + (shape->src_aligned || is_packed(shape, tile) ? 0 : SHARED_SECTOR / row)) *
                   (1 + shape->ahead * unit / column);
-    return read + ENDS / row + ENDS / column + idle[unit] * (full / (row * column) - 1) +
+    return read + row_ends[unit] / row + ENDS / column + idle[unit] * (full / (row * column) - 1) +
            FLIGHT * full / unit / shape->bytes;
 }
 
-/* Tiles for few columns of a certain number are for matrices that have no more. */
+/* Tiles for few columns of a certain number are for packed matrices. */
 static int is_too_narrow(const gm_matrix_shape *shape, const gm_matrix_tile *tile)
 {
-    return GM_MATRIX_NARROW(tile->unit, tile->columns) && tile->columns % 32 && shape->columns.len > tile->columns;
+    return GM_MATRIX_NARROW(tile->unit, tile->columns) && tile->columns % 32 && !is_packed(shape, tile);
 }
 
 static const gm_matrix_tile *choose(const gm_matrix_shape *shape, int unit)
@@ -161,11 +165,11 @@ static const gm_matrix_tile *choose(const gm_matrix_shape *shape, int unit)
 }
 
 /* Whether the matrix kernels are better than those for boxes: for long columns, and rows that fill the tile. For items
- * of one and two bytes the rows must be long too, and either side a single axis or the destination such that the box
- * kernels' vectors would start inside its own; or the rows are packed. */
+ * of one and two bytes the rows must be long too, and the matrix alone or either side of it a single axis, or the
+ * destination such that the box kernels' vectors would start inside its own; or the rows are packed. */
 static int suits(const gm_matrix_shape *shape, const gm_matrix_tile *tile)
 {
-    enum { SHORTEST_COLUMN = 256, SHORTEST_ROW = 24, LONG_ROW = 128, LONG = 4096 };
+    enum { SHORTEST_COLUMN = 256, SHORTEST_ROW = 24, LONG_ROW = 128, LONG = 1024 };
     static const double fill[2][VECTOR + 1] = {{[1] = 0.7, [2] = 0.7, [4] = 0.55, [8] = 0.55, [16] = 0.55},
                                                {[1] = 0.8, [2] = 0.9, [4] = 0.67, [8] = 0.62}};
     const gm_side *rows = &shape->rows, *columns = &shape->columns;
@@ -181,7 +185,8 @@ static int suits(const gm_matrix_shape *shape, const gm_matrix_tile *tile)
         return 0;
     if (shape->ahead || !shape->src_aligned)
         return 1;
-    return unit == 2 ? rows->n == 1 && columns->n == 1 : rows->len >= LONG && columns->len >= LONG;
+    return unit == 2 ? shape->alone || (rows->n == 1 && columns->n == 1)
+                     : shape->alone && rows->len >= LONG && columns->len >= LONG;
 }
 
 static gm_matrix_divisor divisor(int64_t n)

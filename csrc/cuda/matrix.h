@@ -25,6 +25,7 @@ typedef struct gm_matrix_shape {
     int stacked;                      /* the last axis of the rows does not follow the others in the destination */
     int ahead;                        /* rows that complete a tile's first line */
     int src_aligned;                  /* every row starts on a sector's boundary */
+    int alone;                        /* there is one matrix, not stacked */
     int packed;                       /* every row begins where the one before ends */
     int even;                         /* as in gm_matrix */
     double bytes;                     /* all that moves one way */

@@ -10,15 +10,15 @@
  *
  * Limited by the traffic between the second-level cache and the multiprocessors, so that what is read or written twice
  * counts although memory never sees it; and by instructions for items of one and two bytes. On an H200, in parts of a
- * copy's speed, 1 GiB: 0.97-0.99 for items of 2 to 16 bytes and 0.95 for bytes, aligned; 16383 x 16385: 0.92 for items
- * of 4 bytes, 0.87 for 2, 0.83 for 1.
+ * copy's speed: aligned, 16 K x 16 K 0.96-0.97 for items of 2 to 16 bytes and 0.94-0.95 for bytes; 16383 x 16385 0.92 for
+ * items of 4 bytes, 0.87 for 2 and 0.82-0.84 for 1, 0.93 for 8 and 16 (8191 x 8193).
  *
  * Tried there and lost: columns that end where the tile does, so that two blocks write one line (4 bytes 0.90, bytes
- * 0.61; with the same stores moved to whole lines 0.93 and 0.86); 256 bytes of a row rather than 512 where rows are odd
- * (0.90 for 0.92); tiles of 64 KB and blocks of few threads with many vectors each, which leave a multiprocessor too
- * few blocks in different steps (0.73 for 0.83, bytes); a barrier's worth of addresses computed instead of read from a
- * table; conditions on the last stores that the compiler makes branches of (0.87 for 0.92); addresses that do not come
- * from the kernel's parameters, which makes every store a generic one (0.92 for 0.97).
+ * 0.61; with the same stores moved to whole lines 0.93 and 0.86); tiles with rows of 256 bytes rather than 512 where rows
+ * are odd (0.90 for 0.92); tiles of 64 KB, and blocks of few threads with many vectors each, which leave a
+ * multiprocessor too few blocks in different steps (0.73 for 0.83, bytes); conditions on the last stores of which the
+ * compiler makes branches (0.87 for 0.92); addresses that do not come from the kernel's parameters, so that every store
+ * is a generic one (0.92 for 0.96); packed rows as one run also in the tiles for many columns (0.95 for 0.97).
  */
 #include <limits.h>
 #include "matrix.h"
@@ -189,7 +189,7 @@ __device__ void move_matrix(char *__restrict__ out, const char *__restrict__ in,
     char *target = out - ((unsigned long long)out & (GM_MATRIX_LINE - 1));
     matrix.src += in - source;
     matrix.dst += out - target;
-    long long flat = matrix.src + (long long)(first_row - ahead) * p.row[0].src; /* the rows, where they are PACKED */
+    long long flat = matrix.src + (long long)(first_row - ahead) * p.row[0].src; /* the rows, where they are packed */
 
     for (int i = thread; i < READ; i += THREADS) {
         long long row = (long long)first_row + i - AHEAD, at = GM_MATRIX_NONE;
