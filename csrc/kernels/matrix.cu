@@ -15,10 +15,10 @@
  *
  * Tried there and lost: columns that end where the tile does, so that two blocks write one line (4 bytes 0.90, bytes
  * 0.61; with the same stores moved to whole lines 0.93 and 0.86); tiles with rows of 256 bytes rather than 512 where rows
- * are odd (0.90 for 0.92); tiles of 64 KB, and blocks of few threads with many vectors each, which leave a
- * multiprocessor too few blocks in different steps (0.73 for 0.83, bytes); conditions on the last stores of which the
- * compiler makes branches (0.87 for 0.92); addresses that do not come from the kernel's parameters, so that every store
- * is a generic one (0.92 for 0.96); packed rows as one run also in the tiles for many columns (0.95 for 0.97).
+ * are odd (0.90 for 0.92); larger tiles, and blocks of few threads with many vectors each, which leave a multiprocessor
+ * too few blocks in different steps (bytes 0.75 for 0.83); packed rows as one run also in the tiles for many columns
+ * (2 bytes, aligned: 0.96 for 0.98). What made the first version slow (0.92 where it is 0.97 now) were addresses that did
+ * not come from the kernel's parameters, so that every store was a generic one, and divisions in every loop.
  */
 #include <limits.h>
 #include "matrix.h"
