@@ -86,3 +86,6 @@ def test_gaps_and_turns_at_once(dtype):
         for axes in itertools.permutations(range(3)):
             view = x.transpose(axes)
             assert same(gpumem.copy(view), view), (shape, axes)
+    # The last slab is one run: 256 rows of 4 bytes make a kilobyte, 512 columns of them half a megabyte.
+    x = random_bytes((1200, 1026), dtype)[::2, ::2]
+    assert same(gpumem.copy(x.T), x.T)

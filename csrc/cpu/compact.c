@@ -3,6 +3,7 @@
 #include "../base/memory.h"
 #include "isa.h"
 #include "pool.h"
+#include "rows.h"
 #include "thin.h"
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -135,10 +136,13 @@ static gm_status move_slab(const compact_job *job, int64_t number, char *slab)
     gm_status status = gm_move_tuned(&job->cpu, &in, slab, src);
     if (status != GM_OK)
         return status;
-    if (!gm_weave_suits(&job->cpu, &out))
-        return gm_move_blocks(&job->cpu, &out, dst, slab, &job->how);
-    gm_move_weave(&job->cpu, &out, dst, slab, job->how.staged);
-    return GM_OK;
+    if (gm_weave_suits(&job->cpu, &out))
+        gm_move_weave(&job->cpu, &out, dst, slab, job->how.staged);
+    else if (out.naxes == 0) /* of the last slab there may be one run */
+        gm_move_rows(&job->cpu, &out, dst, slab, 0, 1);
+    else
+        status = gm_move_blocks(&job->cpu, &out, dst, slab, &job->how);
+    return status;
 }
 
 static void body(void *ctx, int part)
