@@ -102,7 +102,7 @@ SUM_WIDE_COLS(float64, 8)
     SUM_INLINE void sum_halves_##dtype(gm_acc *out, const char *src, uintptr_t ask, int64_t step, int vectors,         \
                                        int more)                                                                       \
     {                                                                                                                  \
-        sum_s16 sum[2][4];                                                                                             \
+        sum_s16 sum[2][2];                                                                                             \
         sum_ask(ask, step, SUM_STEP, 32 * vectors);                                                                    \
         for (int h = 0; h < 2; h++) {                                                                                  \
             const char *p = src + 4 * h * step;                                                                        \
@@ -181,38 +181,35 @@ SUM_INLINE void sum_zip(int size, vec a, vec b, vec out[2])
 }
 
 #define SUM_INT_COLS(dtype, size, V, field, zero, bias)                                                                \
-    SUM_INLINE void sum_lines_##dtype(sum_i8 *acc, const char *src, uintptr_t ask, int64_t step, int R, int lines,     \
-                                      int64_t bytes, int more)                                                         \
+    /* `bytes` of a line: R rows of it. */                                                                             \
+    SUM_INLINE void sum_line_##dtype(sum_i8 *acc, const char *src, uintptr_t ask, int64_t step, int R, int64_t bytes,  \
+                                     int more)                                                                         \
     {                                                                                                                  \
-        V both[4][SUM_VECTORS] = {0}, upper[4][SUM_VECTORS] = {0};                                                     \
-        if (more)                                                                                                      \
-            for (int i = 0; i < lines; i++) {                                                                          \
-                memcpy(both[i], acc + 2 * i, sizeof *both);                                                            \
-                memcpy(upper[i], acc + 2 * i + 1, sizeof *upper);                                                      \
-            }                                                                                                          \
-        sum_ask(ask, step, R, 64 * lines);                                                                             \
-        for (int r = 0; r < R; r++)                                                                                    \
-            for (int i = 0; i < lines; i++) {                                                                          \
-                const char *p = src + r * step + 64 * i;                                                               \
-                sum_i8 x = SUM_ONLY_##dtype(bytes >= 64 ? sum_load64(p) : sum_part64(p, bytes, zero));                 \
-                SUM_EACH (v) {                                                                                         \
-                    both[i][v] += (V)x.v[v];                                                                           \
-                    upper[i][v] += (V)x.v[v] >> 8 * size;                                                              \
-                }                                                                                                      \
-            }                                                                                                          \
-        for (int i = 0; i < lines; i++) {                                                                              \
-            memcpy(acc + 2 * i, both[i], sizeof *both);                                                                \
-            memcpy(acc + 2 * i + 1, upper[i], sizeof *upper);                                                          \
+        V both[SUM_VECTORS] = {0}, upper[SUM_VECTORS] = {0};                                                           \
+        if (more) {                                                                                                    \
+            memcpy(both, acc, sizeof both);                                                                            \
+            memcpy(upper, acc + 1, sizeof upper);                                                                      \
         }                                                                                                              \
+        sum_ask(ask, step, R, 64);                                                                                     \
+        for (int r = 0; r < R; r++) {                                                                                  \
+            const char *p = src + r * step;                                                                            \
+            sum_i8 x = SUM_ONLY_##dtype(bytes >= 64 ? sum_load64(p) : sum_part64(p, bytes, zero));                     \
+            SUM_EACH (v) {                                                                                             \
+                both[v] += (V)x.v[v];                                                                                  \
+                upper[v] += (V)x.v[v] >> 8 * size;                                                                     \
+            }                                                                                                          \
+        }                                                                                                              \
+        memcpy(acc, both, sizeof both);                                                                                \
+        memcpy(acc + 1, upper, sizeof upper);                                                                          \
     }                                                                                                                  \
     SUM_INLINE void sum_pass_##dtype(sum_i8 *acc, const char *src, uintptr_t ask, int64_t step, int R, int64_t bytes,  \
                                      int more)                                                                         \
     {                                                                                                                  \
         int64_t b = 0;                                                                                                 \
         for (; b + 64 <= bytes; b += 64, acc += 2)                                                                     \
-            sum_lines_##dtype(acc, src + b, ask ? ask + (uintptr_t)b : 0, step, R, 1, 64, more);                       \
+            sum_line_##dtype(acc, src + b, ask ? ask + (uintptr_t)b : 0, step, R, 64, more);                           \
         if (b < bytes)                                                                                                 \
-            sum_lines_##dtype(acc, src + b, 0, step, R, 1, bytes - b, more);                                           \
+            sum_line_##dtype(acc, src + b, 0, step, R, bytes - b, more);                                               \
     }                                                                                                                  \
     /* One line's columns, in order, from the sums of its fields. */                                                   \
     SUM_INLINE void sum_columns_##dtype(gm_acc *out, const sum_i8 *acc, uint64_t excess)                               \

@@ -10,8 +10,8 @@ enum {
     SHORT = 512,      /* bytes of a row below which it pays to have many at once */
     SLAB = 256 << 10, /* bytes that are worth a trip to another thread */
     SLABS = 64,       /* that a lone group is cut into, where it has as many pieces */
-    WIDE_LEAST = 512, /* bytes of the wide row that narrow ones are joined to: more of them for long matrices, */
-    WIDE_MOST = 8192, /* so that there are pieces for many threads */
+    WIDE_LEAST = 512, /* bytes of the wide row that narrow ones are joined to: the more, the longer the matrix, */
+    WIDE_MOST = 8192, /* as long as WIDE_ROWS of them are left, which make pieces for many threads */
     WIDE_ROWS = 4096,
     STRIP = 32 << 10,        /* bytes of a row that are taken at a time */
     NARROW_STRIP = 16 << 10, /* of accumulators, where rows are so few that these must not leave L1 */
