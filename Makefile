@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := setup.py pyproject.toml $(wildcard csrc/*/*.c csrc/*/*.h csrc/*/*.def)
+SOURCES := setup.py pyproject.toml $(wildcard csrc/*/*.c csrc/*/*.h csrc/*/*.def csrc/*/*.cu csrc/*/*.cuh tools/build/*.py)
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet
 
 .PHONY: demo test readme lint cross sanitize wheel clean

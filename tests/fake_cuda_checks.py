@@ -21,6 +21,7 @@ from dlpack_abi import (
     FromPyObject,
     Legacy,
     Producer,
+    Tensor,
     ToPyObject,
     Versioned,
     api,
@@ -34,6 +35,7 @@ import gpumem
 from gpumem import _core
 
 LEGACY, MINE, THEIRS, OTHER = 1, 0x100, 0x200, 0x300
+BorrowTensor = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))
 CurrentWorkStream = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
 
 
@@ -47,6 +49,7 @@ def driver(request):
     memories = fake.memories
     yield fake
     fake.run()
+    lent.clear()
     assert _core._kept() == 0, "an array was not given back"
     fake.run()
     assert fake.contexts == 0, "the thread's current context is another"
@@ -84,6 +87,9 @@ class ByDLPack(Producer):
         return super().__dlpack__()
 
 
+lent = []  # a library's memory is free in the order of its stream: here, when everything has happened
+
+
 class Interface:
     """An array on a device by the CUDA array interface alone, as Numba's."""
 
@@ -100,7 +106,7 @@ class Interface:
 class Library:
     """A library with an exchange table, as PyTorch: it works on `current`, and its memory is ordered on that stream."""
 
-    def __init__(self, has_stream=True):
+    def __init__(self, has_stream=True, lends=True):
         self.log, self.current, self.made, self.keep = [], THEIRS, {}, []
         self.functions = (
             Allocator(self.allocator),
@@ -108,7 +114,11 @@ class Library:
             ToPyObject(self.to_py_object),
         )
         self.work_stream = CurrentWorkStream(self.current_work_stream)
-        address = ctypes.cast(self.work_stream, ctypes.c_void_p).value if has_stream else None
+        self.lend = BorrowTensor(self.dltensor_from_py_object)
+        address, lend = (
+            ctypes.cast(function, ctypes.c_void_p).value if there else None
+            for function, there in ((self.work_stream, has_stream), (self.lend, lends))
+        )
         allocator, from_py_object, to_py_object = self.functions
         self.table = ExchangeApi(
             major=1,
@@ -116,6 +126,7 @@ class Library:
             allocator=allocator,
             from_py_object=from_py_object,
             to_py_object=to_py_object,
+            dltensor_from_py_object=lend,
             current_work_stream=address,
         )
         self.capsule = api.PyCapsule_New(ctypes.addressof(self.table), b"dlpack_exchange_api", None)
@@ -141,6 +152,11 @@ class Library:
 
     def from_py_object(self, array, out):
         out[0] = ctypes.addressof(array.managed())
+        return 0
+
+    def dltensor_from_py_object(self, array, out):
+        out[0], array.lent = array.tensor()
+        lent.append(array)
         return 0
 
     def to_py_object(self, managed, out):
@@ -199,14 +215,15 @@ def filled(driver, array, stream):
 # where the work goes
 
 
-def test_a_table_s_array_is_moved_on_its_library_s_stream(driver):
-    lib, x = Library(), numbers(37, 65)
+@pytest.mark.parametrize("lends", [True, False])
+def test_a_table_s_array_is_moved_on_its_library_s_stream(driver, lends):
+    lib, x = Library(lends=lends), numbers(37, 65)
     array = lib.array(filled(driver, x, THEIRS), device=(2, 1))
     driver.said()
     result = gpumem.transpose(array)
     assert [line for line in driver.said() if line != "cuModuleLoadData"] == [f"cuLaunchKernel on {THEIRS} of device 1"]
     assert ("allocator", (2, 1)) in lib.log
-    assert array.deleted == 1  # at once: the memory is ordered on that stream
+    assert array.exported == array.deleted == (0 if lends else 1)  # at once: the memory is ordered on that stream
     assert array.asked == []
     driver.run()
     assert result.array.tobytes() == x.T.tobytes()
@@ -440,7 +457,7 @@ def test_in_a_graph_nothing_is_waited_for_and_nothing_kept(driver):
     gpumem.transpose(by_table)
     by_dlpack = ByDLPack(x)
     result = gpumem.transpose(by_dlpack, stream=MINE)
-    assert (by_table.deleted, by_dlpack.deleted, _core._kept()) == (1, 1, 0)
+    assert (by_table.exported - by_table.deleted, by_dlpack.deleted, _core._kept()) == (0, 1, 0)
     assert not [line for line in driver.said() if "Synchronize" in line]
     driver.capture(THEIRS, False)
     driver.capture(MINE, False)

@@ -261,6 +261,8 @@ static int borrow_by_table(void *stream, gm_dlpack_tensor *tensor)
     if (!api->dltensor_from_py_object_no_sync || !api->current_work_stream)
         return 0;
     if (api->dltensor_from_py_object_no_sync(tensor->object, &view) != 0) {
+        if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
+            return -1;
         PyErr_Clear(); /* the other ways know better why */
         return 0;
     }
