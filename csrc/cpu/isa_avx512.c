@@ -9,7 +9,7 @@
 #    else
 #        pragma GCC push_options
 #        pragma GCC target("avx2,bmi,bmi2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")
-#        pragma GCC target("prefer-vector-width=512")
+#        pragma GCC target("prefer-vector-width=512,tune=icelake-server") /* generic tuning: up to a quarter slower */
 #    endif
 
 #    define GM_VECTOR 64

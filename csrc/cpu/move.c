@@ -48,7 +48,7 @@ gm_status gm_move_streaming(const gm_cpu *cpu, const gm_plan *plan, char *dst, c
 gm_status gm_move_tuned(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src)
 {
     if (gm_small_suits(plan)) {
-        gm_move_small(cpu, plan, dst, src);
+        gm_move_matrices(cpu, plan, dst, src, 1);
         return GM_OK;
     }
     int64_t total = plan->items * plan->item;
@@ -61,6 +61,10 @@ gm_status gm_move_tuned(const gm_cpu *cpu, const gm_plan *plan, char *dst, const
     gm_tile_how how = {.simd = 1, .staged = large, .threads = atomic_load(&cpu->threads)};
     if (plan->family != GM_TILE && plan->family != GM_GENERAL)
         return move(cpu, plan, dst, src, &how);
+    if (!large && gm_matrices_suit(cpu, plan)) {
+        gm_move_matrices(cpu, plan, dst, src, how.threads);
+        return GM_OK;
+    }
     int compact = gm_compact_suits(cpu, plan);
     if (gm_thin_suits(plan) && !(compact && plan->family == GM_TILE))
         return gm_move_thin(cpu, plan, dst, src);

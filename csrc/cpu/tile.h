@@ -3,6 +3,16 @@
 #pragma once
 #include <stdint.h>
 
+/* Item (i, j) of rows x cols goes from src + i * row_src + j items to dst + j * col_dst + i items. */
+typedef struct gm_matrix {
+    const char *src;
+    char *dst;
+    int64_t rows, cols, row_src, col_dst;
+} gm_matrix;
+
+/* For matrices no smaller than vector / item each way. */
+typedef void gm_matrix_fn(const gm_matrix *matrix);
+
 /* A finished block in scratch: `runs` stretches of run_bytes, each contiguous in the destination. Run k lies at
  * stage + k * pitch + GM_STAGE_HEAD. The bytes in front of it are room for what the block before it left over: the
  * first bytes of a cache line that only this block completes. */
@@ -78,8 +88,9 @@ enum {
 };
 
 typedef struct gm_tile_kernels {
-    int vector;                        /* bytes */
-    gm_strip_fn *strip[GM_TILE_SIZES]; /* by log2 of the item; vector / item rows */
+    int vector;                          /* bytes */
+    gm_matrix_fn *matrix[GM_TILE_SIZES]; /* by log2 of the item */
+    gm_strip_fn *strip[GM_TILE_SIZES];   /* vector / item rows */
     gm_panel_fn *panel[GM_TILE_SIZES];
     gm_strip_fn *items;                 /* items of any size, at any steps; GM_ITEM_ROWS rows */
     void (*flush_all)(gm_flush *flush); /* the rest of a block */

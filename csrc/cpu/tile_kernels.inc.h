@@ -218,6 +218,49 @@ GM_INLINE void tile(int item, int across, const char *src, const int64_t *row_sr
     }
 }
 
+/* How many items lie before the first vector boundary, if runs `pitch` bytes apart all have theirs in the same place;
+ * else, or if there are none, a whole vector's. */
+GM_INLINE int64_t items_before_boundary(int item, const char *start, int64_t pitch)
+{
+    int64_t bytes = (int64_t)(-(uintptr_t)start & (GM_VECTOR - 1));
+    return bytes && bytes % item == 0 && pitch % GM_VECTOR == 0 ? bytes / item : GM_VECTOR / item;
+}
+
+/* Matrices of at least a tile, one run of the destination after the other. The first tiles reach over to where the next
+ * ones are aligned, the last ones back over their neighbours rather than past the edge. */
+GM_INLINE void matrix_of(int item, const gm_matrix *m)
+{
+    const int64_t n = GM_VECTOR / item;
+    int64_t first_col = items_before_boundary(item, m->src, m->row_src);
+    int64_t first_row = items_before_boundary(item, m->dst, m->col_dst);
+    int64_t row_src[GM_VECTOR], col_dst[GM_VECTOR];
+
+    for (int64_t k = 0; k < n; k++) {
+        row_src[k] = k * m->row_src;
+        col_dst[k] = k * m->col_dst;
+    }
+    for (int64_t j = 0; j < m->cols; j += j ? n : first_col) {
+        int64_t col = j + n <= m->cols ? j : m->cols - n;
+        const char *src = m->src + col * item;
+        char *dst = m->dst + col * m->col_dst;
+        for (int64_t i = 0; i < m->rows; i += i ? n : first_row) {
+            int64_t row = i + n <= m->rows ? i : m->rows - n;
+            tile(item, 0, src + row * m->row_src, row_src, dst + row * item, col_dst);
+        }
+    }
+}
+
+#define GM_MATRIX(item)                                                                                                \
+    static void matrix_##item(const gm_matrix *m)                                                                      \
+    {                                                                                                                  \
+        matrix_of(item, m);                                                                                            \
+    }
+GM_MATRIX(1)
+GM_MATRIX(2)
+GM_MATRIX(4)
+GM_MATRIX(8)
+GM_MATRIX(16)
+
 /* A tile of which only the first `rows` and `cols` exist. */
 #if GM_AVX512
 GM_INLINE void ragged_tile(int item, gm_strip_fn *whole, const gm_strip *strip)
@@ -664,6 +707,7 @@ static uint64_t read_words(const char *src, int64_t n)
 
 static const gm_tile_kernels tile_kernels = {
     GM_VECTOR,
+    {matrix_1, matrix_2, matrix_4, matrix_8, matrix_16},
     {strip_1, strip_2, strip_4, strip_8, strip_16},
     {panel_1, panel_2, panel_4, panel_8, panel_16},
     strip_items,

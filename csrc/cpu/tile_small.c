@@ -1,5 +1,6 @@
 #include "tile_small.h"
 #include "isa.h"
+#include "pool.h"
 #include "tile.h"
 #include <stddef.h>
 #include <string.h>
@@ -10,7 +11,7 @@ enum { SMALL_TILES = 64 << 10, SMALL_ITEMS = 32 << 10 };
 /* Items: smaller tiles are no better than single items. */
 enum { SMALLEST_TILE = 4 };
 
-enum { CHUNK = 64 }; /* columns that share their tables; rows of the largest tile */
+enum { PART = 512 << 10 }; /* bytes: less is not worth another thread */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -40,10 +41,15 @@ int gm_small_suits(const gm_plan *plan)
     return bytes <= (tiles ? SMALL_TILES : SMALL_ITEMS);
 }
 
+int gm_matrices_suit(const gm_cpu *cpu, const gm_plan *plan)
+{
+    return plan->family == GM_TILE && log2_of(plan->item) < GM_TILE_SIZES &&
+           shorter_side(plan) * plan->item >= cpu->isa->tile->vector;
+}
+
 /* The widest square tiles, of this instruction set or of one that it includes, that are no larger than the matrix.
- * Every row and column then lies in a whole tile: the last ones reach back over their neighbours. NULL where even the
- * smallest are too large. */
-static gm_strip_fn *widest(const gm_isa *isa, int64_t item, int64_t side, int64_t *rows)
+ * Every row and column then lies in a whole tile. NULL where even the smallest are too large. */
+static gm_matrix_fn *widest(const gm_isa *isa, int64_t item, int64_t side)
 {
     int size = log2_of(item);
     const gm_isa *const *p = gm_isas;
@@ -51,62 +57,11 @@ static gm_strip_fn *widest(const gm_isa *isa, int64_t item, int64_t side, int64_
     while (*p != isa)
         p++;
     for (; *p && size < GM_TILE_SIZES; p++) {
-        *rows = (*p)->tile->vector / item;
-        if (*rows >= SMALLEST_TILE && *rows <= side && (*p)->runs_here())
-            return (*p)->tile->strip[size];
+        int64_t rows = (*p)->tile->vector / item;
+        if (rows >= SMALLEST_TILE && rows <= side && (*p)->runs_here())
+            return (*p)->tile->matrix[size];
     }
     return NULL;
-}
-
-typedef struct matrix {
-    int64_t item;
-    int row_axis, col_axis; /* of the plan */
-    gm_axis rows, cols;     /* for tiles: contiguous in the destination; in the source */
-    gm_strip_fn *strip;
-    int64_t height, width; /* of what a strip moves */
-    int64_t row_src[CHUNK], col_src[CHUNK], col_out[CHUNK];
-} matrix;
-
-static void prepare(matrix *m, const gm_cpu *cpu, const gm_plan *plan)
-{
-    int tiles = plan->family == GM_TILE;
-
-    m->item = plan->item;
-    m->row_axis = tiles ? plan->dst_axis : plan->naxes - 1;
-    m->col_axis = tiles ? plan->src_axis : plan->naxes - 2;
-    m->rows = plan->axis[m->row_axis];
-    m->cols = m->col_axis >= 0 ? plan->axis[m->col_axis] : (gm_axis){1, 0, 0};
-    m->strip = tiles ? widest(cpu->isa, m->item, shorter_side(plan), &m->height) : NULL;
-    if (!m->strip)
-        return;
-    m->width = least(m->cols.len, CHUNK);
-    for (int64_t i = 0; i < m->height; i++)
-        m->row_src[i] = i * m->rows.src;
-    for (int64_t j = 0; j < m->width; j++) {
-        m->col_src[j] = j * m->cols.src;
-        m->col_out[j] = j * m->cols.dst;
-    }
-}
-
-static void move_by_tiles(const matrix *m, char *dst, const char *src)
-{
-    gm_strip strip = {.row_src = m->row_src,
-                      .col_src = m->col_src,
-                      .col_out = m->col_out,
-                      .rows = m->height,
-                      .cols = m->width,
-                      .item = m->item,
-                      .row_step = m->rows.dst};
-
-    for (int64_t c = 0; c < m->cols.len; c += m->width) {
-        int64_t col = least(c, m->cols.len - m->width);
-        for (int64_t r = 0; r < m->rows.len; r += m->height) {
-            int64_t row = least(r, m->rows.len - m->height);
-            strip.src = src + row * m->rows.src + col * m->cols.src;
-            strip.out = dst + row * m->rows.dst + col * m->cols.dst;
-            m->strip(&strip, NULL);
-        }
-    }
 }
 
 /* Items along one axis. The usual sizes are constants to the compiler: single moves, not calls. */
@@ -135,39 +90,98 @@ static void move_line(int64_t item, gm_axis axis, char *dst, const char *src)
 #undef LINE
 }
 
-static void move_by_lines(const matrix *m, char *dst, const char *src)
+typedef struct job {
+    int64_t item;
+    gm_axis rows, cols;     /* of a matrix; for tiles: contiguous in the destination, and in the source */
+    gm_matrix_fn *by_tiles; /* or NULL */
+    int outer, parts;
+    gm_axis axis[GM_MAX_NDIM]; /* the outer ones */
+    int64_t count;             /* of matrices */
+    char *dst;
+    const char *src;
+} job;
+
+static void move_by_lines(const job *j, char *dst, const char *src)
 {
-    const gm_axis *line = m->rows.len < m->cols.len ? &m->cols : &m->rows,
-                  *other = line == &m->rows ? &m->cols : &m->rows;
+    const gm_axis *line = j->rows.len < j->cols.len ? &j->cols : &j->rows,
+                  *other = line == &j->rows ? &j->cols : &j->rows;
     for (int64_t k = 0; k < other->len; k++)
-        move_line(m->item, *line, dst + k * other->dst, src + k * other->src);
+        move_line(j->item, *line, dst + k * other->dst, src + k * other->src);
 }
 
-void gm_move_small(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src)
+/* Columns from .. to - 1 of one matrix. */
+static void move_matrix(const job *j, char *dst, const char *src, int64_t from, int64_t to)
 {
-    int64_t index[GM_MAX_NDIM];
-    gm_axis outer[GM_MAX_NDIM];
-    matrix m;
-    int n = 0;
+    if (j->by_tiles)
+        j->by_tiles(&(gm_matrix){src + from * j->cols.src, dst + from * j->cols.dst, j->rows.len, to - from,
+                                 j->rows.src, j->cols.dst});
+    else
+        move_by_lines(j, dst, src);
+}
 
-    prepare(&m, cpu, plan);
-    for (int i = 0; i < plan->naxes; i++)
-        if (i != m.row_axis && i != m.col_axis) {
-            index[n] = 0;
-            outer[n++] = plan->axis[i];
-        }
-    dst += plan->dst_start;
-    src += plan->src_start;
-    for (int i = 0; i >= 0;) {
-        (m.strip ? move_by_tiles : move_by_lines)(&m, dst, src);
-        for (i = n - 1; i >= 0; i--) {
-            dst += outer[i].dst;
-            src += outer[i].src;
-            if (++index[i] < outer[i].len)
+static void move_matrices(const job *j, int64_t first, int64_t last)
+{
+    int64_t index[GM_MAX_NDIM], rest = first;
+    char *dst = j->dst;
+    const char *src = j->src;
+
+    for (int i = j->outer - 1; i >= 0; i--) {
+        index[i] = rest % j->axis[i].len;
+        rest /= j->axis[i].len;
+        dst += index[i] * j->axis[i].dst;
+        src += index[i] * j->axis[i].src;
+    }
+    for (int64_t k = first; k < last; k++) {
+        move_matrix(j, dst, src, 0, j->cols.len);
+        for (int i = j->outer - 1; i >= 0; i--) {
+            dst += j->axis[i].dst;
+            src += j->axis[i].src;
+            if (++index[i] < j->axis[i].len)
                 break;
-            dst -= outer[i].dst * outer[i].len;
-            src -= outer[i].src * outer[i].len;
+            dst -= j->axis[i].dst * j->axis[i].len;
+            src -= j->axis[i].src * j->axis[i].len;
             index[i] = 0;
         }
     }
+}
+
+/* A share of the matrices, or of the columns where there is only one. */
+static void run_part(void *ctx, int part)
+{
+    const job *j = ctx;
+    int64_t all = j->count > 1 ? j->count : j->cols.len, from = all * part / j->parts, to = all * (part + 1) / j->parts;
+    if (j->count > 1)
+        move_matrices(j, from, to);
+    else
+        move_matrix(j, j->dst, j->src, from, to);
+}
+
+void gm_move_matrices(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src, int threads)
+{
+    int tiles = plan->family == GM_TILE;
+    int row_axis = tiles ? plan->dst_axis : plan->naxes - 1, col_axis = tiles ? plan->src_axis : plan->naxes - 2;
+    int64_t bytes = plan->items * plan->item, side = tiles ? shorter_side(plan) : 0;
+    job j = {
+        .item = plan->item,
+        .rows = plan->axis[row_axis],
+        .cols = col_axis >= 0 ? plan->axis[col_axis] : (gm_axis){1, 0, 0},
+        .by_tiles = tiles ? widest(cpu->isa, plan->item, side) : NULL,
+        .parts = bytes / PART < threads ? (int)(bytes / PART) : threads,
+        .count = 1,
+        .dst = dst + plan->dst_start,
+        .src = src + plan->src_start,
+    };
+
+    for (int i = 0; i < plan->naxes; i++)
+        if (i != row_axis && i != col_axis) {
+            j.count *= plan->axis[i].len;
+            j.axis[j.outer++] = plan->axis[i];
+        }
+    /* Each thread needs as many columns as a tile has. */
+    int64_t most = j.count > 1 ? j.count : j.by_tiles ? j.cols.len * j.item / cpu->isa->tile->vector : 1;
+    if (j.parts > most)
+        j.parts = (int)most;
+    if (j.parts < 1)
+        j.parts = 1;
+    gm_parallel(j.parts, run_part, &j);
 }
