@@ -89,3 +89,13 @@ def test_gaps_and_turns_at_once(dtype):
     # The last slab is one run: 256 rows of 4 bytes make a kilobyte, 512 columns of them half a megabyte.
     x = random_bytes((1200, 1026), dtype)[::2, ::2]
     assert same(gpumem.copy(x.T), x.T)
+
+
+def test_a_pitched_destination_of_odd_items():
+    """Its runs end in the middle of what a byte shuffle could take at once."""
+    base = random_bytes((15, 65, 32, 10), "u1")
+    view = base[..., :7].transpose(0, 2, 1, 3)
+    spread = np.full((15, 32, 457), 0xA5, "u1")
+    gpumem.copy(view, out=spread[..., :455].reshape(15, 32, 65, 7))
+    assert same(spread[..., :455], np.ascontiguousarray(view).reshape(15, 32, 455))
+    assert (spread[..., 455:] == 0xA5).all()

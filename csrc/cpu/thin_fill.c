@@ -150,6 +150,8 @@ static int choose_dense(gm_fill *fill, gm_shuffle *program)
     for (k = 0; k < fill->naxes; k++)
         if (fill->axis[k].src == fill->item && k != fill->chunk)
             fill->whole |= UINT64_C(1) << k;
+    if (fill->whole >> fill->split_at & 1) /* a call brings more or less of it than the program would walk */
+        return 0;
     for (;; period *= 2) {
         n = 0;
         for (k = 0; k < fill->naxes; k++) {
@@ -201,6 +203,8 @@ static int choose_shuffle(gm_fill *fill, gm_shuffle *program)
         if (axis.len >= period) {
             fill->chunk = k;
             fill->chunk_len = axis.len = period;
+        } else if (k == fill->split_at) { /* see choose_dense */
+            return 0;
         } else {
             fill->whole |= UINT64_C(1) << k;
         }
