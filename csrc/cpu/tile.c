@@ -5,6 +5,7 @@
 #include "pool.h"
 #include "tile.h"
 #include "tile_blocks.h"
+#include "tile_small.h"
 #include <stdatomic.h>
 #include <string.h>
 
@@ -244,7 +245,7 @@ static int lines_are_shared(const gm_plan *plan, int in_dst, const char *start)
         if (step >= run || step < 0)
             bits |= (uintptr_t)step;
     }
-    return ((bits | (uintptr_t)run) & 63) != 0;
+    return (bits & 63) != 0;
 }
 
 /* Whether so many rows of a panel fall into one set of the second cache that to fetch them ahead only evicts others. */
@@ -310,7 +311,7 @@ static gm_status make_blocks(job *j, const gm_plan *plan, int staged, int shared
     return status;
 }
 
-gm_status gm_move_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src, const gm_tile_how *how)
+static gm_status move_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src, const gm_tile_how *how)
 {
     const gm_tile_kernels *kernels = cpu->isa->tile;
     int square = how->simd && plan->src_axis >= 0 && plan->dst_axis >= 0 ? log2_of(plan->item) : -1;
@@ -349,4 +350,47 @@ gm_status gm_move_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, cons
     gm_free(j.stage);
     gm_blocks_free(&j.blocks);
     return GM_OK;
+}
+
+/* The plan's first `n` along an axis become `head`, if there are any. */
+static int cut(gm_plan *plan, gm_plan *head, int i, int64_t n)
+{
+    if (n == 0)
+        return 0;
+    gm_axis *axis = &plan->axis[i];
+    *head = *plan;
+    head->axis[i].len = n;
+    head->items = plan->items / axis->len * n;
+    plan->items -= head->items;
+    axis->len -= n;
+    plan->src_start += n * axis->src;
+    plan->dst_start += n * axis->dst;
+    return 1;
+}
+
+/* Items before the first line boundary of a side, if that is where all its runs have theirs, and they are long. */
+static int64_t items_before_line(const gm_plan *plan, int in_dst, const char *start)
+{
+    enum { LONG = 16 * 64 };
+    int64_t bytes = (int64_t)(-(uintptr_t)start & 63), len = plan->axis[in_dst ? plan->dst_axis : plan->src_axis].len;
+    int uniform = !lines_are_shared(plan, in_dst, start + bytes);
+    return uniform && bytes % plan->item == 0 && len * plan->item >= LONG ? bytes / plan->item : 0;
+}
+
+/* Arrays of many allocators begin 16 bytes behind a line. What lies before the first whole line moves by itself, so
+ * that all the rest is aligned. */
+gm_status gm_move_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src, const gm_tile_how *how)
+{
+    if (!how->staged || !how->simd || plan->family != GM_TILE || log2_of(plan->item) < 0)
+        return move_blocks(cpu, plan, dst, src, how);
+
+    gm_plan rest = *plan, head[2];
+    int rows = cut(&rest, &head[0], plan->dst_axis, items_before_line(plan, 1, dst + plan->dst_start));
+    int cols = cut(&rest, &head[1], plan->src_axis, items_before_line(plan, 0, src + plan->src_start));
+    gm_status status = move_blocks(cpu, &rest, dst, src, how);
+    if (status == GM_OK && rows)
+        gm_move_matrices(cpu, &head[0], dst, src, how->threads);
+    if (status == GM_OK && cols)
+        gm_move_matrices(cpu, &head[1], dst, src, how->threads);
+    return status;
 }
