@@ -272,7 +272,9 @@ static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int
         .staged = 1,
         .walk_dst = 1,
         .panel = 1,
-        .src_run = shifted ? SHIFTED_RUN : RUN,
+        .src_run = shifted           ? SHIFTED_RUN
+                   : plan->item < 16 ? RUN
+                                     : 2 * RUN,
         .dst_run = dst_run,
         .rows_step = j->tile_cols,
     };
@@ -336,9 +338,12 @@ static gm_status move_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, 
     int64_t parts = total / PART < how->threads ? total / PART : how->threads;
     parts = parts < 1 ? 1 : parts > j.blocks.count ? j.blocks.count : parts;
     /* Shares small enough that a slow core does not hold the others up, large enough to keep runs whole. */
-    j.chunk = parts == 1 ? j.blocks.count : j.blocks.count / (parts * 8);
-    if (j.chunk < 1)
-        j.chunk = 1;
+    int64_t walk = j.panel && shared && j.blocks.walk >= 0 ? j.blocks.axis[j.blocks.walk].steps : 1;
+    if (j.blocks.count / walk < parts)
+        walk = 1;
+    j.chunk = parts == 1 ? j.blocks.count : j.blocks.count / (parts * 8) / walk * walk;
+    if (j.chunk < walk)
+        j.chunk = walk;
     if (j.stage_bytes) {
         j.stage = gm_alloc((size_t)(j.stage_bytes * parts));
         if (!j.stage) {
@@ -377,6 +382,19 @@ static int64_t items_before_line(const gm_plan *plan, int in_dst, const char *st
     return uniform && bytes % plan->item == 0 && len * plan->item >= LONG ? bytes / plan->item : 0;
 }
 
+typedef struct edges {
+    const gm_cpu *cpu;
+    gm_plan plan[2];
+    char *dst;
+    const char *src;
+} edges;
+
+static void run_edge(void *ctx, int part)
+{
+    const edges *e = ctx;
+    gm_move_matrices(e->cpu, &e->plan[part], e->dst, e->src, 1);
+}
+
 /* Arrays of many allocators begin 16 bytes behind a line. What lies before the first whole line moves by itself, so
  * that all the rest is aligned. */
 gm_status gm_move_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src, const gm_tile_how *how)
@@ -384,13 +402,18 @@ gm_status gm_move_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, cons
     if (!how->staged || !how->simd || plan->family != GM_TILE || log2_of(plan->item) < 0)
         return move_blocks(cpu, plan, dst, src, how);
 
-    gm_plan rest = *plan, head[2];
-    int rows = cut(&rest, &head[0], plan->dst_axis, items_before_line(plan, 1, dst + plan->dst_start));
-    int cols = cut(&rest, &head[1], plan->src_axis, items_before_line(plan, 0, src + plan->src_start));
+    gm_plan rest = *plan;
+    edges e = {.cpu = cpu, .dst = dst, .src = src};
+    int n = cut(&rest, &e.plan[0], plan->dst_axis, items_before_line(plan, 1, dst + plan->dst_start));
+    n += cut(&rest, &e.plan[n], plan->src_axis, items_before_line(plan, 0, src + plan->src_start));
     gm_status status = move_blocks(cpu, &rest, dst, src, how);
-    if (status == GM_OK && rows)
-        gm_move_matrices(cpu, &head[0], dst, src, how->threads);
-    if (status == GM_OK && cols)
-        gm_move_matrices(cpu, &head[1], dst, src, how->threads);
-    return status;
+    if (status != GM_OK || n == 0)
+        return status;
+    if (n > 1 && how->threads > 1) {
+        gm_parallel(n, run_edge, &e);
+        return GM_OK;
+    }
+    for (int i = 0; i < n; i++)
+        run_edge(&e, i);
+    return GM_OK;
 }
