@@ -111,14 +111,12 @@ WEAVE_INLINE void weave_of(int c, int m, const gm_weave *w, char *dst, const cha
             unweave_of(c, m, w, dst, src, tiles);                                                                      \
         }
 /* Every k of 2 .. 33; of multiples of 16 also those for vectors of fewer lanes. */
+/* clang-format off */
 #    define WEAVE_EACH(X)                                                                                              \
-        X(2, 1)                                                                                                        \
-        X(1, 3)                                                                                                        \
-        X(4, 1)                                                                                                        \
-        X(1, 5)                                                                                                        \
-        X(2, 3) X(1, 7) X(8, 1) X(1, 9) X(2, 5) X(1, 11) X(4, 3) X(1, 13) X(2, 7) X(1, 15) X(16, 1) X(8, 2) X(1, 17)   \
-            X(2, 9) X(1, 19) X(4, 5) X(1, 21) X(2, 11) X(1, 23) X(8, 3) X(1, 25) X(2, 13) X(1, 27) X(4, 7) X(1, 29)    \
-                X(2, 15) X(1, 31) X(32, 1) X(16, 2) X(8, 4) X(1, 33)
+        X(2, 1) X(1, 3) X(4, 1) X(1, 5) X(2, 3) X(1, 7) X(8, 1) X(1, 9) X(2, 5) X(1, 11) X(4, 3) X(1, 13) X(2, 7)      \
+        X(1, 15) X(16, 1) X(8, 2) X(1, 17) X(2, 9) X(1, 19) X(4, 5) X(1, 21) X(2, 11) X(1, 23) X(8, 3) X(1, 25)        \
+        X(2, 13) X(1, 27) X(4, 7) X(1, 29) X(2, 15) X(1, 31) X(32, 1) X(16, 2) X(8, 4) X(1, 33)
+/* clang-format on */
 WEAVE_EACH(WEAVE)
 
 #    define WEAVE_ROW(c, m) {c, m, weave_##c##_##m, unweave_##c##_##m},
