@@ -2,13 +2,14 @@
 
 usage: python tools/readme.py [--check]     (--check: exit status 1 where the file is stale, and change nothing)
 
-A part stands between <!-- NAME --> and <!-- /NAME -->. The figures come from notebooks/data/cpu/*.json, which
+A part stands between <!-- NAME --> and <!-- /NAME -->. The figures come from notebooks/data/*/*.json, which
 `gpumem bench ... -o` wrote; while there is no such file the README says how to make one.
 """
 
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from gpumem.result import Result
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
-RECORDED = ROOT / "notebooks" / "data" / "cpu"
+RECORDED = ROOT / "notebooks" / "data"
 
 
 def markdown(head: list[str], rows: list[list[str]], right: set[int] = frozenset()) -> str:
@@ -34,13 +35,13 @@ def stage_table() -> str:
     return markdown(["lesson", "stage", "device", "what it changes"], rows)
 
 
-def figures() -> str:
-    """A row for each group of each recorded benchmark: what was reached, next to the peers."""
-    results = [Result.read(path) for path in sorted(RECORDED.glob("*.json"))]
+def figures(machine: str) -> str:
+    """A row for each group of each benchmark recorded on a machine: what was reached, next to the peers."""
+    results = [Result.read(path) for path in sorted((RECORDED / machine).glob("*.json"))]
     if not results:
         return (
-            "None recorded yet: `mkdir -p notebooks/data/cpu`, "
-            "`gpumem bench transpose -o notebooks/data/cpu/transpose.json`, then `make readme`."
+            f"None recorded yet: `mkdir -p notebooks/data/{machine}`, "
+            f"`gpumem bench transpose -o notebooks/data/{machine}/transpose.json`, then `make readme`."
         )
     peers = list(dict.fromkeys(peer for result in results for peer in result.peers))
     rows = []
@@ -58,8 +59,9 @@ def figures() -> str:
                 [result.op, name, str(len(group)), against, f"{np.median(reached):.2f}", f"{min(reached):.2f}", *cells]
             )
     head = ["operation", "rows", "how many", "1.00 is", "gpumem, median", "worst", *peers]
+    on = "{device}, driver {clocks[driver_version]}" if machine != "cpu" else "{cpu}, {threads} threads, {isa}"
     where = dict.fromkeys(
-        "{cpu}, {threads} threads, {isa}, NumPy {numpy}, gpumem {gpumem} at {commit}, {day}".format(
+        f"{on}, NumPy {{numpy}}, gpumem {{gpumem}} at {{commit}}, {{day}}".format(
             **result.environment, day=result.environment["date"][:10]
         )
         for result in results
@@ -67,7 +69,7 @@ def figures() -> str:
     return "\n\n".join([markdown(head, rows, set(range(2, len(head))) - {3}), "Measured on " + "; ".join(where) + "."])
 
 
-PARTS = {"stages": stage_table, "figures": figures}
+PARTS = {"stages": stage_table, "figures": partial(figures, "cpu"), "h200": partial(figures, "h200")}
 
 
 def renewed(text: str) -> str:
