@@ -181,7 +181,8 @@ static void run_panels(const job *j, int64_t first, int64_t last, char *stage)
         const gm_block_shape *shape = &b->shape[here.which];
         next = here;
         advance(j, &next);
-        int more = next.block < last, goes_on = more && b->walk >= 0 && next.index[b->walk] > 0;
+        int more = next.block < last;
+        int goes_on = more && b->walk >= 0 && next.dst == here.dst + shape->rows * b->item; /* perhaps along two axes */
         gm_panel panel = {
             .src = here.src,
             .dst = here.dst,
