@@ -232,3 +232,11 @@ def test_none_for_every_keyword_is_the_default():
     x = random_bytes((3, 4), "f4")
     assert same(gpumem.transpose(x, None, out=None, device=None, stage=None, stream=None), x.T)
     assert same(gpumem.transpose(x, device="cpu"), x.T)
+
+
+@pytest.mark.parametrize("rows", [513, 640, 1023])
+def test_rows_a_power_of_two_apart(rows):
+    """So many of them share a set of the cache that they are copied together first; the last tile repeats some."""
+    x = np.random.default_rng(rows).integers(0, 256, (rows, 1 << 16), "u1")
+    for stage in ("streaming", "tuned"):
+        assert np.array_equal(gpumem.transpose(x, stage=stage), x.T)

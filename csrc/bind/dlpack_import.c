@@ -294,11 +294,19 @@ static int import_by_table(const gm_state *state, void *stream, int written, gm_
     }
     if (!PyErr_Occurred())
         gm_raise(GM_DLPACK_NOTHING, "managed_tensor_from_py_object_no_sync");
-    /* Tables tend to fail with a trace of C++ where __dlpack__ says what is wrong. */
-    if (!PyErr_ExceptionMatches(PyExc_Exception) ||
-        !PyObject_HasAttr((PyObject *)Py_TYPE(tensor->object), state->names.dlpack))
+    /* Tables tend to fail with a trace of C++ where __dlpack__ says what is wrong. No attribute may be looked up while
+     * an exception is set. */
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    int may_ask = PyErr_GivenExceptionMatches(type, PyExc_Exception) &&
+                  PyObject_HasAttr((PyObject *)Py_TYPE(tensor->object), state->names.dlpack);
+    if (!may_ask) {
+        PyErr_Restore(type, value, traceback);
         return -1;
-    PyErr_Clear();
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
     return 0;
 }
 

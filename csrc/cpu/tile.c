@@ -147,9 +147,16 @@ static int64_t dense_pitch(const gm_blocks *b)
     return (b->shape[0].cols * b->item + 63) / 64 * 64 + 64;
 }
 
+/* Those of whole tiles: the last tile repeats some. */
+static int64_t dense_rows(const gm_blocks *b, int64_t rows)
+{
+    int64_t step = b->options.rows_step;
+    return (rows + step - 1) / step * step;
+}
+
 static int64_t dense_table(const gm_blocks *b)
 {
-    return (b->shape[0].rows * (int64_t)sizeof(int64_t) + 63) & -64;
+    return (dense_rows(b, b->shape[0].rows) * (int64_t)sizeof(int64_t) + 63) & -64;
 }
 
 /* Copies a panel's rows to where they lie densely, behind a table of them. */
@@ -157,10 +164,10 @@ static void make_dense(const job *j, gm_panel *panel, char *room)
 {
     int64_t *row_src = (int64_t *)room;
     char *dense = room + dense_table(&j->blocks);
-    int64_t bytes = panel->cols * j->blocks.item;
-    for (int64_t r = 0; r < panel->rows; r++) {
+    int64_t bytes = panel->cols * j->blocks.item, rows = dense_rows(&j->blocks, panel->rows);
+    for (int64_t r = 0; r < rows; r++) {
         const char *from = panel->src + panel->row_src[r];
-        const char *ahead = panel->src + panel->row_src[r + ROWS_AHEAD < panel->rows ? r + ROWS_AHEAD : r];
+        const char *ahead = panel->src + panel->row_src[r + ROWS_AHEAD < rows ? r + ROWS_AHEAD : r];
         for (int64_t k = 0; k < bytes; k += 64)
             __builtin_prefetch(ahead + k, 0, 3);
         row_src[r] = r * dense_pitch(&j->blocks);
@@ -289,7 +296,7 @@ static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int
         j->stage_bytes = j->carry_at + 64 * shape->cols;
         if (rows_collide(&j->blocks, cpu->l2_bytes)) {
             j->dense_at = j->stage_bytes;
-            j->stage_bytes += dense_table(&j->blocks) + shape->rows * dense_pitch(&j->blocks);
+            j->stage_bytes += dense_table(&j->blocks) + dense_rows(&j->blocks, shape->rows) * dense_pitch(&j->blocks);
         }
     } else {
         gm_blocks_free(&j->blocks);
