@@ -300,13 +300,10 @@ static int import_by_table(const gm_state *state, void *stream, int written, gm_
     PyErr_Fetch(&type, &value, &traceback);
     int may_ask = PyErr_GivenExceptionMatches(type, PyExc_Exception) &&
                   PyObject_HasAttr((PyObject *)Py_TYPE(tensor->object), state->names.dlpack);
-    if (!may_ask) {
-        PyErr_Restore(type, value, traceback);
+    PyErr_Restore(type, value, traceback);
+    if (!may_ask)
         return -1;
-    }
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
+    PyErr_Clear();
     return 0;
 }
 
@@ -318,15 +315,12 @@ static int import_otherwise(gm_state *state, PyObject *object, void *stream, gm_
     if (!PyErr_ExceptionMatches(PyExc_BufferError))
         return -1;
     PyErr_Fetch(&type, &value, &traceback);
-    if (!PyObject_HasAttr(object, state->names.cuda_interface) ||
-        gm_cuda_interface_import(state, object, stream, tensor) < 0) {
-        PyErr_Clear();
-        PyErr_Restore(type, value, traceback);
+    int done = PyObject_HasAttr(object, state->names.cuda_interface) &&
+               gm_cuda_interface_import(state, object, stream, tensor) >= 0;
+    PyErr_Restore(type, value, traceback); /* in place of what the other way may have raised */
+    if (!done)
         return -1;
-    }
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
+    PyErr_Clear();
     return 0;
 }
 

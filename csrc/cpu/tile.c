@@ -147,24 +147,23 @@ static int64_t dense_pitch(const gm_blocks *b)
     return (b->shape[0].cols * b->item + 63) / 64 * 64 + 64;
 }
 
-/* Those of whole tiles: the last tile repeats some. */
-static int64_t dense_rows(const gm_blocks *b, int64_t rows)
+/* Rows of whole tiles: the last tile repeats some. */
+static int64_t dense_rows(const gm_blocks *b, const gm_block_shape *shape)
 {
-    int64_t step = b->options.rows_step;
-    return (rows + step - 1) / step * step;
+    return shape->strips * b->options.rows_step;
 }
 
 static int64_t dense_table(const gm_blocks *b)
 {
-    return (dense_rows(b, b->shape[0].rows) * (int64_t)sizeof(int64_t) + 63) & -64;
+    return (dense_rows(b, &b->shape[0]) * (int64_t)sizeof(int64_t) + 63) & -64;
 }
 
 /* Copies a panel's rows to where they lie densely, behind a table of them. */
-static void make_dense(const job *j, gm_panel *panel, char *room)
+static void make_dense(const job *j, const gm_block_shape *shape, gm_panel *panel, char *room)
 {
     int64_t *row_src = (int64_t *)room;
     char *dense = room + dense_table(&j->blocks);
-    int64_t bytes = panel->cols * j->blocks.item, rows = dense_rows(&j->blocks, panel->rows);
+    int64_t bytes = shape->cols * j->blocks.item, rows = dense_rows(&j->blocks, shape);
     for (int64_t r = 0; r < rows; r++) {
         const char *from = panel->src + panel->row_src[r];
         const char *ahead = panel->src + panel->row_src[r + ROWS_AHEAD < rows ? r + ROWS_AHEAD : r];
@@ -207,7 +206,7 @@ static void run_panels(const job *j, int64_t first, int64_t last, char *stage)
         if (more)
             panel.ahead = rows_of(j, &next, j->dense_at ? ROWS_AHEAD : shape->rows);
         if (j->dense_at)
-            make_dense(j, &panel, stage + j->dense_at);
+            make_dense(j, shape, &panel, stage + j->dense_at);
         j->panel(&panel);
         continues = goes_on;
     }
@@ -296,7 +295,7 @@ static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int
         j->stage_bytes = j->carry_at + 64 * shape->cols;
         if (rows_collide(&j->blocks, cpu->l2_bytes)) {
             j->dense_at = j->stage_bytes;
-            j->stage_bytes += dense_table(&j->blocks) + dense_rows(&j->blocks, shape->rows) * dense_pitch(&j->blocks);
+            j->stage_bytes += dense_table(&j->blocks) + dense_rows(&j->blocks, shape) * dense_pitch(&j->blocks);
         }
     } else {
         gm_blocks_free(&j->blocks);

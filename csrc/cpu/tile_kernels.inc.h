@@ -194,6 +194,19 @@ GM_INLINE vec load_across(const char *p)
 #endif
 }
 
+/* The columns of a tile whose row groups are turned. */
+GM_INLINE void store_columns(int item, vec v[LANES][16], char *out, const int64_t *col_out)
+{
+    const int p = 16 / item;
+    GM_UNROLL for (int i = 0; i < p; i++)
+    {
+        vec lane[LANES];
+        GM_UNROLL for (int l = 0; l < LANES; l++) lane[l] = v[l][i];
+        turn_lanes(lane);
+        GM_UNROLL for (int l = 0; l < LANES; l++) store(out + col_out[l * p + i], lane[l]);
+    }
+}
+
 /* `across` where the rows are not aligned to lines. */
 GM_INLINE void tile(int item, int across, const char *src, const int64_t *row_src, char *out, const int64_t *col_out)
 {
@@ -209,13 +222,7 @@ GM_INLINE void tile(int item, int across, const char *src, const int64_t *row_sr
         }
         turn_items(item, p, v[l]);
     }
-    GM_UNROLL for (int i = 0; i < p; i++)
-    {
-        vec lane[LANES];
-        GM_UNROLL for (int l = 0; l < LANES; l++) lane[l] = v[l][i];
-        turn_lanes(lane);
-        GM_UNROLL for (int l = 0; l < LANES; l++) store(out + col_out[l * p + i], lane[l]);
-    }
+    store_columns(item, v, out, col_out);
 }
 
 /* How many items lie before the first vector boundary, if runs `pitch` bytes apart all have theirs in the same place;
@@ -450,13 +457,7 @@ GM_INLINE void tile_beside(int item, int shifted, int lines, const char *src, co
         }
         turn_items(item, items, v[l]);
     }
-    GM_UNROLL for (int i = 0; i < items; i++)
-    {
-        vec lane[LANES];
-        GM_UNROLL for (int l = 0; l < LANES; l++) lane[l] = v[l][i];
-        turn_lanes(lane);
-        GM_UNROLL for (int l = 0; l < LANES; l++) store(out + col_out[l * items + i], lane[l]);
-    }
+    store_columns(item, v, out, col_out);
 }
 
 /* Columns `from` and up of what is left. */
