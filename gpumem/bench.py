@@ -4,19 +4,61 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from timeit import Timer
+from typing import Any, Protocol
 
 import numpy as np
 
 from . import machine
 from .cases import Case, cases
 from .console import Progress
-from .errors import UsageError
+from .errors import RoomError, UsageError
 from .peers import Peer, present
 from .result import US, Result, Row
-from .stage_table import only_cpu
-from .timing import ROUNDS, calls_per_sample, fastest, interleave
+from .timing import ROUNDS, fastest, interleave
 from .work import Arena, Copy, FreshTranspose, Job, Permute, Sum, need_memory
+
+
+class Place(Protocol):
+    """Where a benchmark runs."""
+
+    @property
+    def peers(self) -> Sequence[Peer]:
+        """Those who take part."""
+
+    @property
+    def full(self) -> type[Exception]:
+        """What is raised where a case does not fit into the memory that is free."""
+
+    def environment(self) -> dict[str, Any]:
+        """What stands beside a measurement."""
+
+    def job(self, case: Case) -> Job:
+        """The arrays and calls of a case."""
+
+
+class Host:
+    """The CPU; all jobs share their memory."""
+
+    full = RoomError
+
+    def __init__(self, peers: Sequence[str] | None) -> None:
+        self.peers = present(peers)
+        self.environment = machine.environment
+        self._arena = Arena()
+
+    def job(self, case: Case) -> Job:
+        """The arrays and calls of a case. Raises RoomError where they do not fit."""
+        need_memory(case.shape, np.dtype(case.dtype))
+        return make_job(case, self._arena)
+
+
+def place(device: str | None, peers: Sequence[str] | None) -> Place:
+    """The place of a device whose rows there are. Raises UsageError where nothing can run on it here."""
+    if device == "cuda":
+        from .device_work import Cuda
+
+        return Cuda(peers)
+    return Host(peers)
 
 
 def bench(
@@ -47,51 +89,42 @@ def bench(
     >>> result.rows[0].bytes
     512
     """
-    if device == "cuda":
-        from .device_bench import device_bench
-
-        names = (only,) if isinstance(only, str) else only
-        return device_bench(op, only=names, quick=quick, repeat=repeat, peers=peers, progress=progress)
-    only_cpu(device)
-    found = cases(op, quick=quick, only=(only,) if isinstance(only, str) else only)
+    found = cases(op, quick=quick, only=(only,) if isinstance(only, str) else only, device=device or "cpu")
     rounds = repeat or (5 if quick else ROUNDS)
     if rounds < 1:
         raise UsageError(f"repeat={repeat}: at least 1 round")
-    others = present(peers)
-    environment = {**machine.environment(), "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
-    rows, skipped, arena = [], [], Arena()
+    here = place(device, peers)
+    environment = {**here.environment(), "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
+    rows, skipped = [], []
     with Progress(f"bench {op}", len(found), progress) as line:
         for case in found:
             line.step(case.label, 0)
             try:
-                need_memory(case.shape, np.dtype(case.dtype))
-            except UsageError as error:
+                rows.append(measure(case, here.job(case), here.peers, rounds))
+            except here.full as error:
                 skipped.append(f"{case.label}: {error}")
-            else:
-                rows.append(measure(case, arena, others, rounds))
             line.step(case.label)
     if not rows:
         raise UsageError("; ".join(skipped))
-    taking_part = {peer.name: peer.version() for peer in others if any(peer.name in row.seconds for row in rows)}
+    taking_part = {peer.name: peer.version() for peer in here.peers if any(peer.name in row.seconds for row in rows)}
     return Result(found[0].op, tuple(rows), environment, taking_part, tuple(skipped))
 
 
-def measure(case: Case, arena: Arena, peers: Sequence[Peer], rounds: int) -> Row:
+def measure(case: Case, job: Job, peers: Sequence[Peer], rounds: int) -> Row:
     """Verifies and times one case."""
-    job = make_job(case, arena)
     timers = {US: job.gpumem()}
     timers |= {peer.name: timer for peer in peers if (timer := job.peer(peer))}
     for name, timer in timers.items():
         if name == US or job.must_check(name):
             job.verify(f"{name}: {case.label}", timer)
-    references = {name: Timer(call) for name, call in job.references().items()}
+    references = job.references()
     with np.errstate(over="ignore", invalid="ignore"):  # a peer's float16 sum may overflow
-        samples = interleave(references | timers, rounds, calls=calls_per_sample(job.bytes))
+        samples = interleave(references | timers, rounds, calls=job.calls)
     return Row(case.to_dict(), job.bytes, fastest(samples, list(references)), samples)
 
 
 def make_job(case: Case, arena: Arena) -> Job:
-    """The arrays and calls of a case."""
+    """The arrays and calls of a case on the CPU."""
     dtype = np.dtype(case.dtype)
     if case.op == "sum":
         return Sum(arena, case.shape, dtype, case.axis)

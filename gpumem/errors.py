@@ -9,6 +9,10 @@ class UsageError(ValueError):
     """An argument that cannot be meant. One line that says what was given and what there is."""
 
 
+class RoomError(UsageError):
+    """Arrays that do not fit into the memory that is free."""
+
+
 class WrongResultError(RuntimeError):
     """A kernel's output differs from the reference: a defect in gpumem, or in the machine's memory."""
 

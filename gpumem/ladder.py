@@ -7,7 +7,6 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from timeit import Timer
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from .errors import UsageError, unknown
 from .peers import present
 from .stage_table import only_cpu, stages
 from .table import Column, Shown, Table, bar
-from .timing import ROUNDS, Spread, calls_per_sample, fastest, interleave, ratio
+from .timing import ROUNDS, Spread, fastest, interleave, ratio
 from .work import MEMCPY, READ, STREAMING, Arena, Copy, Job, Permute, Sum, need_memory
 
 if TYPE_CHECKING:
@@ -206,9 +205,9 @@ def ladder(
             line.step(f"verifying {name}")
             if job.must_check(name) or name in {stage.name for stage in rows}:
                 job.verify(f"{lesson}/{name}", timer)
-        references = {name: Timer(call) for name, call in job.references().items()}
+        references = job.references()
         with np.errstate(over="ignore", invalid="ignore"):  # a peer's float16 sum may overflow
-            samples = interleave(references | timers, repeat, calls=calls_per_sample(job.bytes), step=line.step)
+            samples = interleave(references | timers, repeat, calls=job.calls, step=line.step)
 
     best = fastest(samples, list(references))
     rungs: list[Rung] = []

@@ -223,17 +223,21 @@ NAMES = ("numpy", "hptt", "openblas", "torch")
 
 @cache
 def peer(name: str) -> Peer:
-    """The peer of that name, found once. Raises UsageError for a name that is not in NAMES."""
-    if name not in NAMES:
-        raise unknown("peer", name, NAMES)
+    """The peer of that name, found once."""
     return make(name)
 
 
-def present(names: Sequence[str] | None) -> list[Peer]:
+def present(
+    names: Sequence[str] | None, known: Sequence[str] = NAMES, find: Callable[[str], Peer] = peer
+) -> list[Peer]:
     """The peers asked for, or every one that is here (None). Raises UsageError where one asked for is missing."""
     if names is None:
-        return [p for p in map(peer, NAMES) if not p.missing]
-    for p in map(peer, names):
-        if p.missing:
-            raise UsageError(f"peer {p.name!r} is not here: {p.missing}")
-    return [peer(name) for name in names]
+        return [p for p in map(find, known) if not p.missing]
+    found = []
+    for name in names:
+        if name not in known:
+            raise unknown("peer", name, known)
+        found.append(find(name))
+        if found[-1].missing:
+            raise UsageError(f"peer {name!r} is not here: {found[-1].missing}")
+    return found

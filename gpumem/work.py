@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core, machine, randomdata
-from .errors import UsageError, WrongResultError
+from .errors import RoomError, UsageError, WrongResultError
 from .peers import Peer
+from .timing import calls_per_sample
 
 Array = NDArray[Any]
 Call = Callable[[], object]
@@ -59,8 +60,13 @@ class Job(ABC):
     exact = True  # whether a peer must give the same bits; where not, it may round as it likes and is not checked
     bytes: int
 
+    @property
+    def calls(self) -> int | None:
+        """How many calls make a sample; None for as many as the clock's steps ask for."""
+        return calls_per_sample(self.bytes)
+
     @abstractmethod
-    def references(self) -> dict[str, Call]:
+    def references(self) -> dict[str, Timer]:
         """The fastest ways known to move, or to read, as many bytes."""
 
     @abstractmethod
@@ -106,9 +112,9 @@ class Move(Job):
         self.expected = arena.array("expected", self.x.shape, dtype)
         np.copyto(self.expected, self.x)
 
-    def references(self) -> dict[str, Call]:
-        def copy(how: str) -> Call:
-            return lambda: _core._reference_copy(self._to, self._from, how)
+    def references(self) -> dict[str, Timer]:
+        def copy(how: str) -> Timer:
+            return Timer(lambda: _core._reference_copy(self._to, self._from, how))
 
         return {MEMCPY: copy("memcpy"), STREAMING: copy("streaming")}
 
@@ -196,13 +202,13 @@ class Sum(Job):
         items = self.x.size // max(self.expected.size, 1)
         self._tolerance = 0.0 if real.kind in "iu" else np.finfo(real).eps + items * np.finfo(np.float64).eps
 
-    def references(self) -> dict[str, Call]:
+    def references(self) -> dict[str, Timer]:
         def read() -> None:
             _core._reference_read(self.x)
             if self._to.size:
                 _core._reference_copy(self._to, self._from, "streaming")
 
-        return {READ: read}
+        return {READ: Timer(read)}
 
     def gpumem(self, stage: str | None = None) -> Timer:
         return Timer(lambda: _core.sum(self.x, axis=self.axis, out=self.out, stage=stage))
@@ -223,10 +229,10 @@ class Sum(Job):
 
 
 def need_memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Raises UsageError unless the three arrays of a job fit into the memory that is free."""
+    """Raises RoomError unless the three arrays of a job fit into the memory that is free."""
     need, free = 3 * math.prod(shape) * dtype.itemsize, machine.memory_free()
     if need > free:
-        raise UsageError(
+        raise RoomError(
             f"shape {shape} of {dtype} needs {need / 1e9:.1f} GB for three arrays: {free / 1e9:.1f} are free"
         )
 

@@ -175,7 +175,7 @@ def test_a_result_survives_json(op, monkeypatch):
     ]
     arena = Arena()
     environment = {**gpumem.info().environment, "date": "2026-01-01T00:00"}
-    measured = tuple(measure(case, arena, peers.present(None), 3) for case in rows)
+    measured = tuple(measure(case, make_job(case, arena), peers.present(None), 3) for case in rows)
     result = Result(op, measured, environment, {peer.name: peer.version() for peer in peers.present(None)})
     again = Result.from_dict(json.loads(result.to_json()))
     assert again.op == op
