@@ -12,12 +12,18 @@ KERNELS = Path(__file__).parent.parent / "csrc" / "kernels"
 VARIABLE = "GPUMEM_TEST_FAKE_CUDA"  # the library, in the process whose tests run on it
 
 
+def included(kernels: Path) -> str:
+    """C++ that includes a file of kernels; shared arrays that have names and sizes of their own become static."""
+    source = kernels.read_text()
+    macros = ["__shared__", *re.findall(r"^#define (GM_\w+)\(", source, re.MULTILINE)]
+    shared = "" if "extern __shared__" in source else "static"
+    after = "".join(f"#undef {name}\n" for name in macros)
+    return f'#undef __shared__\n#define __shared__ {shared}\n#include "{kernels}"\n{after}#define __shared__\n'
+
+
 def build(folder: Path) -> Path:
     """The driver as libcuda.so.1 in `folder`, with every kernel that runs on the CPU."""
-    names = [*re.findall(r"kernels/(\w+\.cu)", (NATIVE / "check_kernels.cpp").read_text()), "swap.cu"]
-    start = {"swap.cu": "#undef __shared__\n#define __shared__ static\n"}  # its arrays have names and sizes
-    end = "#undef GM_KERNEL\n#undef GM_KERNELS\n"
-    text = "".join(f'{start.get(name, "")}#include "{KERNELS / name}"\n{end}' for name in dict.fromkeys(names))
+    text = "".join(map(included, sorted(KERNELS.glob("*.cu"))))
     source, table, library = folder / "kernels.inc", folder / "table.inc", folder / "libcuda.so.1"
     source.write_text(text)
     flags = ["-std=c++17", "-O1", "-fPIC", f"-I{NATIVE}", "-D_GNU_SOURCE", "-Wno-unknown-pragmas"]

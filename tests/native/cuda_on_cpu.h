@@ -65,9 +65,40 @@ static std::vector<std::vector<char>> stacks;
 static std::vector<bool> finished;
 static std::function<void()> body;
 
+// Threads that wait for one another: a warp's or a block's.
+struct gm_barrier {
+    unsigned alive, waiting;
+    unsigned long passed; // how often all had come
+};
+static std::vector<gm_barrier> barriers; // of each warp; the last is the block's
+
+static void pass(gm_barrier &barrier)
+{
+    if (barrier.waiting && barrier.waiting == barrier.alive) {
+        barrier.waiting = 0;
+        barrier.passed++;
+    }
+}
+
+static void wait_at(gm_barrier &barrier)
+{
+    unsigned long before = barrier.passed;
+    barrier.waiting++;
+    pass(barrier);
+    // Also the last to come lets the others go first, so that no thread runs on into the next phase alone.
+    do
+        swapcontext(&threads[threadIdx.x], &scheduler);
+    while (barrier.passed == before);
+}
+
 static void __syncthreads()
 {
-    swapcontext(&threads[threadIdx.x], &scheduler);
+    wait_at(barriers.back());
+}
+
+static void __syncwarp(unsigned = 0xffffffffu)
+{
+    wait_at(barriers[threadIdx.x / 32]);
 }
 
 // Whether any thread of the block says so: once in a kernel.
@@ -80,13 +111,51 @@ static int __syncthreads_or(int flag)
     return any;
 }
 
+// A lane whose partner is no lane of the warp keeps its own value.
+template <typename T> static T __shfl_sync_from(T value, unsigned lane)
+{
+    static unsigned char values[1024][16];
+    unsigned warp = threadIdx.x / 32 * 32;
+    memcpy(values[threadIdx.x], &value, sizeof value);
+    __syncwarp();
+    if (lane < 32 && warp + lane < blockDim.x)
+        memcpy(&value, values[warp + lane], sizeof value);
+    __syncwarp();
+    return value;
+}
+
+template <typename T> static T __shfl_sync(unsigned, T value, int lane)
+{
+    return __shfl_sync_from(value, (unsigned)lane % 32);
+}
+
+template <typename T> static T __shfl_down_sync(unsigned, T value, unsigned lanes)
+{
+    return __shfl_sync_from(value, threadIdx.x % 32 + lanes);
+}
+
+template <typename T> static T __shfl_up_sync(unsigned, T value, unsigned lanes)
+{
+    return __shfl_sync_from(value, threadIdx.x % 32 - lanes);
+}
+
+template <typename T> static T __shfl_xor_sync(unsigned, T value, int lanes)
+{
+    return __shfl_sync_from(value, threadIdx.x % 32 ^ (unsigned)lanes);
+}
+
 static void run_thread()
 {
     body();
     finished[threadIdx.x] = true;
+    for (gm_barrier *barrier : {&barriers[threadIdx.x / 32], &barriers.back()}) {
+        barrier->alive--;
+        pass(*barrier);
+    }
 }
 
-// Runs a block after the other; within one, every thread as far as its next barrier, in turn.
+// Runs a block after the other; within one, every thread as far as its next barrier, in turn. A warp's lanes need not
+// run in step, as on the hardware.
 static void launch(unsigned grid, unsigned block, const std::function<void()> &kernel)
 {
     enum { STACK = 64 * 1024 };
@@ -99,6 +168,10 @@ static void launch(unsigned grid, unsigned block, const std::function<void()> &k
         memset(shared, 0xCD, sizeof shared);
         finished.assign(block, false);
         any = false;
+        barriers.assign((block + 31) / 32, {});
+        for (unsigned i = 0; i < block; i++)
+            barriers[i / 32].alive++;
+        barriers.push_back({block, 0, 0});
         for (unsigned i = 0; i < block; i++) {
             getcontext(&threads[i]);
             threads[i].uc_stack.ss_sp = stacks[i].data();
