@@ -80,7 +80,7 @@ def bench(
 
     device: None or "cpu"; "cuda" for the first CUDA device: PyTorch holds the arrays, the times are those of CUDA's
     events, each call finds a cold cache, the copy is the better of cudaMemcpyAsync and gpumem's own, and the peers are
-    "torch", "cupy" and "cublas".
+    "torch", "cupy", "cublas" and "cutensor".
 
     Every output is compared with NumPy's before it is timed: WrongResultError where it differs. Raises UsageError (a
     ValueError) for unknown names.

@@ -68,7 +68,7 @@ def parser() -> Parser:
         made.add_argument(
             "--peers",
             metavar="A,B",
-            help="compare with these: numpy, hptt, openblas, torch (cuda: torch, cupy, cublas); or none",
+            help="compare with these: numpy, hptt, openblas, torch (cuda: torch, cupy, cublas, cutensor); or none",
         )
         made.add_argument("--plot", type=Path, metavar="FILE", help="also draw it (.png .svg .pdf; needs matplotlib)")
         made.add_argument("--output", "-o", type=Path, metavar="FILE", help="also write JSON with the raw samples")

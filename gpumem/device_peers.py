@@ -1,4 +1,4 @@
-"""Others who do the same work on a CUDA device: PyTorch, which is always there, and CuPy and cuBLAS by way of it.
+"""Others who do the same work on a CUDA device: PyTorch, which is always there, CuPy, cuBLAS by way of it, cuTENSOR.
 
 As peers.py has it, but that arrays are PyTorch's, or `Reversed` where those cannot be had.
 """
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import peers
+from .cutensor import CuTensor
 from .peers import Call, Peer
 
 Tensor = Any
@@ -88,7 +89,7 @@ class CuBlas(CuPy):
         return None
 
 
-PEERS: dict[str, type[Peer]] = {"torch": Torch, "cupy": CuPy, "cublas": CuBlas}
+PEERS: dict[str, type[Peer]] = {"torch": Torch, "cupy": CuPy, "cublas": CuBlas, "cutensor": CuTensor}
 
 
 def present(names: Sequence[str] | None) -> list[Peer]:

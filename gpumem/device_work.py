@@ -77,9 +77,10 @@ class DeviceJob(Job):
         count = math.prod(shape) * kind.itemsize
         start = offset or ROOM
         memory = torch.empty(ROOM + count, dtype=torch.uint8, device="cuda").random_(0, 256)
-        if kind.is_floating_point or kind.is_complex:
-            # Numbers, as cuBLAS multiplies by 1 what it moves, and NaN would become another NaN.
-            memory[ROOM:].view(torch.float64 if kind.is_complex else kind).uniform_()
+        # Numbers, as cuBLAS and cuTENSOR multiply by 1 what they move, and NaN would become another NaN.
+        real = torch.float64 if kind.is_complex else torch.float16 if dtype == "int16" else kind
+        if real.is_floating_point:
+            memory[ROOM:].view(real).uniform_()
         return memory[start : start + count].view(kind).reshape(shape)
 
 

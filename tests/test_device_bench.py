@@ -1,13 +1,16 @@
 """The benchmark on a CUDA device: the loop is the CPU's, the arrays are PyTorch's, here a stand-in on NumPy arrays."""
 
+import shutil
+import subprocess
 import sys
+from pathlib import Path
 
 import fake_torch
 import numpy as np
 import pytest
 
 import gpumem
-from gpumem import device_cases, device_work
+from gpumem import cutensor, device_cases, device_work
 from gpumem.cases import cases
 from gpumem.device_peers import Reversed
 
@@ -83,7 +86,7 @@ def test_bytes_of_a_strided_side_are_those_of_its_sectors():
 
 
 def test_peers_that_are_not_there_are_named():
-    with pytest.raises(ValueError, match="no peer 'hptt': there are torch, cupy, cublas"):
+    with pytest.raises(ValueError, match="no peer 'hptt': there are torch, cupy, cublas, cutensor"):
         run("copy", "dense", peers=["hptt"])
     with pytest.raises(ValueError, match="peer 'cupy' is not here: pip install cupy-cuda13x"):
         run("copy", "dense", peers=["cupy"])
@@ -102,3 +105,55 @@ def test_without_a_device_the_reason_is_given(monkeypatch):
         pytest.skip("there is one")
     with pytest.raises(ValueError, match="device 'cuda': "):
         run("copy", "dense")
+
+
+# cuTENSOR
+
+
+@pytest.fixture
+def library(tmp_path, monkeypatch):
+    gcc = shutil.which("gcc")
+    if not gcc:
+        pytest.skip("no gcc to make a library with")
+    source = Path(__file__).parent / "native" / "fake_cutensor.c"
+    subprocess.run([gcc, "-std=c11", "-shared", "-fPIC", source, "-o", tmp_path / "libcutensor.so.2"], check=True)
+    monkeypatch.setenv("GPUMEM_CUTENSOR", str(tmp_path / "libcutensor.so.2"))
+
+
+@pytest.mark.usefixtures("library")
+def test_cutensor_takes_part_where_it_supports_the_type():
+    result = run("transpose", "in cache/1024", "cuda 2d odd", "(n,3) to", peers=["cutensor"])
+    took_part = {row.case["dtype"] for row in result.rows if "cutensor" in row.seconds}
+    assert took_part == {"int16", "float32", "float64", "complex128"}
+    assert {row.case["dtype"] for row in result.rows} == took_part | {"uint8"}
+    assert result.peers == {"cutensor": "2.8.1"}
+
+
+@pytest.mark.usefixtures("library")
+def test_cutensor_copies_with_steps_but_not_backwards():
+    result = run("copy", "cuda strided/every*float32", peers=["cutensor"])
+    assert all("cutensor" in row.seconds for row in result.rows)
+    base = fake_torch.Tensor(np.zeros((4, 4), np.float32))
+    assert cutensor.CuTensor().copy(Reversed(base, (slice(None, None, -1),) * 2), base) is None
+
+
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize("axes", [(2, 0, 1), (1, 2, 0), (0, 2, 1)])
+def test_cutensor_plans_once_for_the_addresses_it_is_given(axes, monkeypatch):
+    x = np.random.default_rng(0).random((3, 5, 7))
+    out = np.zeros([x.shape[axis] for axis in axes])
+    peer = cutensor.CuTensor()
+    call = peer.permute(fake_torch.Tensor(x), axes, fake_torch.Tensor(out))
+    monkeypatch.setattr(peer, "_try", None)  # no more calls but that of the plan
+    for _ in range(2):
+        out[...] = 0
+        call()
+        np.testing.assert_array_equal(out, x.transpose(axes))
+
+
+@pytest.mark.usefixtures("library")
+def test_what_cutensor_says_of_a_failure_is_passed_on():
+    x = np.zeros((2, 2), np.float32)
+    broadcast = fake_torch.Tensor(np.broadcast_to(x[:1], (2, 2)))
+    with pytest.raises(RuntimeError, match="cutensorCreateTensorDescriptor: an invalid value"):
+        cutensor.CuTensor().copy(broadcast, fake_torch.Tensor(x))
