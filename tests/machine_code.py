@@ -1,8 +1,8 @@
 """The memory instructions of a kernel, read from its PTX and from its machine code (SASS), in the same words.
 
-An access is written "kind.space bytes hints": "ld.global 16 CONSTANT", "st.shared 4", "atom.global.add 4". Hints are the
-machine's; what PTX calls them stands in HINTS, as ptxas 13.0 translates them. Not read: parameters and constants, which
-cost no memory traffic, barriers and fences.
+An access is written "kind.space bytes hints": "ld.global 16 CONSTANT", "st.shared 4", "atom.global.add 4". Hints are
+the machine's; what PTX calls them stands in HINTS, as ptxas 13.0 translates them. Not read: parameters and constants,
+which cost no memory traffic, barriers and fences.
 """
 
 import re
@@ -34,7 +34,8 @@ OPERATIONS = {"add", "min", "max", "inc", "dec", "cas", "exch", "and", "or", "xo
 SPACES = {"global", "shared", "local"}
 
 # Machine instructions that look like accesses and move no data that a kernel asked for.
-NO_ACCESS = re.compile(r"LDC|LDCU|LDGDEPBAR|LDTM|DEPBAR|UTMACMDFLUSH|UTMAPF|UTMACCTL|CCTL|LEA|LEPC|STUB")
+NO_ACCESS = {"LDC", "LDCU", "LDGDEPBAR", "UTMACMDFLUSH", "UTMAPF", "UTMACCTL", "CCTL", "CCTLL", "CCTLT"}
+MAY_ACCESS = re.compile(r"LD|ST|ATOM|RED|UBLK|UTMA|CCTL|SU(ST|LD|ATOM|RED)|TLD|TEX|UST|ULD(?!C)")
 MACHINE_OPCODES = {
     "LDG": "ld.global",
     "LDS": "ld.shared",
@@ -77,7 +78,7 @@ def ptx_access(statement: str) -> str | None:
     op, *parts = mnemonic.split(".")
     if mnemonic.startswith("cp.async.bulk"):
         return _ptx_bulk(parts)
-    if mnemonic.startswith("cp.async.c"):
+    if op == "cp" and parts[:2] in (["async", "ca"], ["async", "cg"]):
         hints = {"BYPASS"} if parts[1] == "cg" else set()
         return access("cp.async", int(operands.split(",")[2]), hints | {HINTS.get(part, "") for part in parts[2:]})
     if op in ("ldmatrix", "stmatrix"):
@@ -116,9 +117,7 @@ def sass_access(instruction: str) -> str | None:
         return None  # never executed
     opcode, *parts = re.sub(r"^@!?U?P\w+ ", "", instruction).split(" ")[0].split(".")
     if opcode not in MACHINE_OPCODES:
-        if re.match(r"(LD|ST|ATOM|RED|UBLK|UTMA|CCTL|SUST|SULD|UST|UBLKRED|UTMARED)", opcode) and not NO_ACCESS.match(
-            opcode
-        ):
+        if MAY_ACCESS.match(opcode) and opcode not in NO_ACCESS:
             raise UnknownInstructionError(instruction)
         return None
     kind = MACHINE_OPCODES[opcode]
@@ -173,8 +172,8 @@ def sass_kernels(text: str) -> dict[str, Counter[str]]:
         if label := re.match(r"\.text\.(\w+):", line):
             accesses = kernels.setdefault(label[1], Counter())
         elif found := re.match(r"\s*/\*[0-9a-f]+\*/\s+(.*?)\s*;", line):
-            if made := sass_access(re.sub(r"\s+", " ", found[1])):
-                accesses[made] += 1
+            made = sass_access(re.sub(r"\s+", " ", found[1]))
+            accesses.update([made] if made else [])
     return kernels
 
 
