@@ -7,7 +7,7 @@ enum {
 };
 
 typedef struct gm_banks {
-    long long n; /* accesses */
-    int stride;  /* between the accesses of neighbouring lanes, 0 to GM_BANKS_TILE - 1 */
-    int tail;    /* bytes behind the last access, which are copied as they are */
+    long long n;         /* accesses */
+    unsigned int stride; /* between the accesses of neighbouring lanes, 0 to GM_BANKS_TILE - 1 */
+    unsigned int tail;   /* bytes behind the last access, which are copied as they are */
 } gm_banks;
