@@ -31,9 +31,9 @@ template <typename T, typename A> __device__ void reduce_interleaved(A *__restri
         out[blockIdx.x] = gm_get(&part[0]);
 }
 
-/* strided: the first threads add, so that whole warps retire. Their items lie 2, 4, 8 ... words apart: 2, 4, 8, 16, 32
- * lanes on one bank. As many wavefronts as before in all, but a warp has to wait for more of its own: on an H200 1.27
- * times as long as interleaved. */
+/* strided: the first threads add, so that whole warps retire. Their items lie 2, 4, 8 ... words apart: up to 8 lanes
+ * want one bank. As many wavefronts as before in all, but a warp has to wait for more of its own: on an H200 1.27 times
+ * as long as interleaved. */
 template <typename T, typename A> __device__ void reduce_strided(A *__restrict__ out, const T *__restrict__ in, const gm_reduce &p)
 {
     __shared__ A part[GM_REDUCE_THREADS];
