@@ -52,12 +52,13 @@ def to_aos(fields: Any, /, *, dtype: npt.DTypeLike | None = None) -> Any:
       Without `dtype` its fields are those of the mapping, in its order and without padding, and what a plane has
       beyond the common shape is a subarray. `dtype`, a structured one with the same names, may order, align and pad
       them otherwise: padding is filled with zeros.
-    - a sequence of k ndarrays of one shape (...) and dtype: the result is an ndarray of shape (..., k); with `dtype`,
-      a structured array whose fields are the planes in this order.
+    - a sequence of k arrays, NumPy's or DLPack's, of one shape (...), dtype and device: the result is a dense array of
+      shape (..., k), of the first one's kind; with `dtype`, which takes ndarrays, a structured array whose fields are
+      the planes in this order.
     - an array, NumPy's or DLPack's, of shape (k, ...): the result is a dense array of shape (..., k), of the same
       dtype and kind of array.
 
-    Raises TypeError for planes that are no ndarrays or hold Python objects, ValueError for planes that differ in
+    Raises TypeError for planes that are no arrays or hold Python objects, ValueError for planes that differ in
     shape or dtype, for a `dtype` with other or overlapping fields, and for no planes at all.
 
     >>> gpumem.to_aos({"id": np.array([1, 3], "i4"), "x": np.array([2.5, 4.5])})
@@ -73,6 +74,8 @@ def to_aos(fields: Any, /, *, dtype: npt.DTypeLike | None = None) -> Any:
             raise ValueError("dtype is for planes in a mapping or a sequence; an array keeps its own")
         axes = range(_axes_of(fields, "fields"))
         return _core.permute_dims(fields, (*axes[1:], 0))
+    if dtype is None and fields and not all(isinstance(plane, np.ndarray) for plane in fields):
+        return _core._interleave(list(fields))
     planes = _checked({str(i): plane for i, plane in enumerate(fields)})
     if dtype is None:
         return _interleaved(list(planes.values()))

@@ -731,3 +731,15 @@ def test_planes_and_back(driver):
     driver.run()
     assert planes.array.tobytes() == x.T.tobytes()
     assert records.array.tobytes() == x.tobytes()
+
+
+@pytest.mark.parametrize("step", [1, 2, -1])
+def test_a_sequence_of_planes(driver, step):
+    lib, x = Library(), numbers(3, 100, dtype="f4")
+    given = [lib.array(plane) for plane in x]
+    planes = [plane[::step] for plane in x]
+    for array, plane in zip(given, planes, strict=True):
+        array.array = plane
+    records = gpumem.to_aos(given)
+    driver.run()
+    assert records.array.tobytes() == np.stack(planes, axis=-1).tobytes()

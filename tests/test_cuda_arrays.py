@@ -114,6 +114,7 @@ def test_every_type_comes_back_as_a_tensor(torch, name):
         if x.dim() > 1:
             assert same(torch, gpumem.matrix_transpose(x), x.mT)
             assert same(torch, gpumem.to_aos(gpumem.to_soa(x)), x)
+            assert same(torch, gpumem.to_aos([x[..., i] for i in range(x.shape[-1])]), x)
 
 
 @pytest.mark.gpu

@@ -1,12 +1,16 @@
 """to_soa and to_aos: records to planes and back, byte for byte."""
 
+import itertools
+
 import numpy as np
 import pytest
 from arrays import random_bytes, raw, same
+from dlpack_abi import Legacy, Producer, Versioned
 from hypothesis import given
 from hypothesis import strategies as st
 
 import gpumem
+from gpumem import _core
 
 RECORDS = {
     "packed": np.dtype([("a", "u1"), ("b", ">f8"), ("c", "i2"), ("d", "S5")]),
@@ -92,6 +96,50 @@ def test_arrays_of_n_records_of_k_items(n, k, dtype, wide):
     assert same(gpumem.to_aos([plane[::-1] for plane in planes]), x[::-1])
 
 
+@pytest.mark.parametrize("kind", [Legacy, Versioned])
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (1000,), (3, 5), (0, 3), (70_000,), (2,) * 63])
+@pytest.mark.parametrize("k", [1, 2, 3, 17])
+def test_a_sequence_of_another_librarys_planes(kind, shape, k):
+    if len(shape) > 60:
+        shape = (2, 3) + (1,) * 61  # a result with as many axes as there can be
+    x = random_bytes((k, *shape), "f4")
+    arrays = [x[i, ...] for i in range(k)]
+    planes = [Producer(plane, kind=kind) for plane in arrays]
+    for sequence in (planes, tuple(planes), [planes[0], *arrays[1:]]):
+        result = gpumem.to_aos(sequence)
+        assert type(result) is gpumem.Array
+        assert same(np.from_dlpack(result), np.moveaxis(x, 0, -1).copy())
+    assert type(gpumem.to_aos([arrays[0], *planes[1:]])) is np.ndarray
+    assert all(producer.deleted == producer.exported for producer in planes)
+
+
+@pytest.mark.parametrize("view", [lambda x: x[::2], lambda x: x[::-1], lambda x: x.T, lambda x: x[:1].repeat(9, 0)])
+def test_planes_of_another_library_may_be_strided(view):
+    x = random_bytes((3, 60, 40), "i8")
+    planes = [Producer(view(plane)) for plane in x]
+    wanted = np.stack([view(plane) for plane in x], axis=-1)
+    assert same(np.from_dlpack(gpumem.to_aos(planes)), wanted)
+    mixed = [Producer(x[0]), Producer(np.asfortranarray(x[1]))]
+    assert same(np.from_dlpack(gpumem.to_aos(mixed)), np.stack(x[:2], axis=-1))
+
+
+def test_planes_that_lack_memory_are_given_back():
+    x = random_bytes((3, 60, 40), "i8")
+    for count in itertools.count():
+        planes = [Producer(plane[:, ::-1]) for plane in x]
+        _core._fail_allocation(count)
+        try:
+            result = gpumem.to_aos(planes)
+        except MemoryError:
+            continue
+        finally:
+            _core._fail_allocation(-1)
+            assert all(producer.deleted == producer.exported for producer in planes)
+        break
+    assert count > 1
+    assert same(np.from_dlpack(result), np.stack(x[:, :, ::-1], axis=-1))
+
+
 def test_a_sequence_of_planes_as_named_fields():
     dtype = np.dtype([("x", "f4"), ("y", "u1")], align=True)
     planes = (np.arange(3, dtype="f4"), np.arange(3, dtype="u1"))
@@ -135,6 +183,23 @@ def test_fields_that_share_bytes_can_be_read():
             lambda: gpumem.to_aos([THREE, THREE[:2]]),
             ValueError,
             r"planes of one shape and dtype are needed: .*3.* and .*2",
+        ),
+        (lambda: gpumem.to_aos([THREE, 3]), TypeError, "a plane is not an array: .*, not <class 'int'>"),
+        (lambda: gpumem.to_aos([THREE, Producer(THREE)], dtype="f8,f8"), TypeError, "plane 1 is not a numpy.ndarray"),
+        (
+            lambda: gpumem.to_aos([Producer(THREE), Producer(THREE[:2])]),
+            ValueError,
+            r"planes of one shape, dtype and device are needed: \(3,\) float64 in host memory and \(2,\) float64",
+        ),
+        (
+            lambda: gpumem.to_aos([Producer(THREE), Producer(THREE.view("i8"))]),
+            ValueError,
+            r"planes of one shape, dtype and device are needed: \(3,\) float64 in host memory and \(3,\) int64 in host",
+        ),
+        (
+            lambda: gpumem.to_aos([Producer(np.zeros((1,) * 64))]),
+            BufferError,
+            "a DLPack tensor of 65 axes: 0 to 64 are taken",
         ),
         (
             lambda: gpumem.to_aos({"a": THREE, "b": THREE[:2]}),

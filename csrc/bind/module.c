@@ -6,6 +6,7 @@
 #include "devices.h"
 #include "docs.h"
 #include "inspect.h"
+#include "interleave.h"
 #include "movement.h"
 #include "records.h"
 #include "reduction.h"
@@ -61,6 +62,8 @@ static PyMethodDef methods[] = {
      "records[i]."},
     {"_scatter_fields", FASTCALL(gm_py_scatter_fields), METH_FASTCALL,
      "_scatter_fields($module, records, planes, offsets, /)\n--\n\nThe other way; bytes between fields stay."},
+    {"_interleave", gm_py_interleave, METH_O,
+     "_interleave($module, planes, /)\n--\n\nThe planes of a list as one array, whose last axis counts them."},
     {"_reference_copy", FASTCALL(gm_py_reference_copy), METH_FASTCALL,
      "_reference_copy($module, out, x, how, /)\n--\n\nThe copy to measure against; how: memcpy or streaming."},
     {"_reference_read", gm_py_reference_read, METH_O,

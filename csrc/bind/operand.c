@@ -223,6 +223,12 @@ static int same_shape(const gm_array *array, int ndim, const int64_t *shape)
     return array->ndim == ndim && memcmp(array->shape, shape, (size_t)ndim * sizeof *shape) == 0;
 }
 
+int gm_operand_alike(const gm_operand *a, const gm_operand *b)
+{
+    return a->array.device == b->array.device && a->array.device_id == b->array.device_id &&
+           same_shape(&a->array, b->array.ndim, b->array.shape) && same_dtype(a, b);
+}
+
 /* Takes both references, either of which may have failed. */
 static int raise_pair(gm_status status, PyObject *given, PyObject *wanted)
 {

@@ -30,6 +30,9 @@ void gm_operand_discard(gm_operand *result);
 int gm_operand_out(gm_state *state, PyObject *object, const gm_operand *like, int ndim, const int64_t *shape,
                    gm_operand *out);
 
+/* Whether two have one shape, dtype and device. */
+int gm_operand_alike(const gm_operand *a, const gm_operand *b);
+
 /* The bytes of `shape`, or -1 with an exception where no memory could hold them. */
 int64_t gm_bytes_of(int ndim, const int64_t *shape, int64_t itemsize);
 
