@@ -5,9 +5,14 @@ Operations on NumPy arrays and on anything that speaks DLPack: `transpose`, `mat
 The ladder shows what each optimisation is worth on this machine: `stages`, `ladder`, `bench`, `info`.
 """
 
-from ._core import Array, copy, get_num_threads, matrix_transpose, permute_dims, set_num_threads, sum, transpose
+from .errors import UsageError, WrongResultError, end_command
+
+try:
+    from ._core import Array, copy, get_num_threads, matrix_transpose, permute_dims, set_num_threads, sum, transpose
+except ImportError as error:
+    end_command(error)
+    raise
 from .bench import bench
-from .errors import UsageError, WrongResultError
 from .info import Info, info
 from .ladder import Ladder, ladder
 from .ops import to_aos, to_soa

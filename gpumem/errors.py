@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable
 
 
@@ -25,3 +27,14 @@ def unknown(kind: str, given: object, known: Iterable[str]) -> UsageError:
     close = get_close_matches(str(given), names, 1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     return UsageError(f"no {kind} {given!r}: there are {', '.join(names)}{hint}")
+
+
+def end_command(error: Exception) -> None:
+    """Ends the process with one line where it is the command `gpumem`, whose reader has no use for a traceback.
+
+    For errors of the import itself, such as GPUMEM_ISA naming nothing, which come before cli.py can catch any.
+    """
+    program = sys.orig_argv[-len(sys.argv) :][:1]  # what is to run, also while `python -m` still looks for it
+    if program and os.path.basename(program[0]) in ("gpumem", "-mgpumem"):  # noqa: PTH119 - pathlib costs a millisecond
+        sys.stderr.write(f"gpumem: {error}\n")
+        sys.exit(2)

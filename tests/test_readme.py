@@ -48,9 +48,13 @@ def test_generated_tables_are_fresh():
     assert stale.returncode == 0, "README.md is stale: make readme\n" + stale.stderr
 
 
-@pytest.mark.parametrize("variable", ["GPUMEM_ISA", "GPUMEM_NUM_THREADS", "GPUMEM_HPTT", "GPUMEM_OPENBLAS"])
+RUN_TIME = ("ISA", "NUM_THREADS", "HPTT", "OPENBLAS", "CUTENSOR")
+BUILD = ("CUDA", "CUDA_ARCHS", "DEBUG")
+
+
+@pytest.mark.parametrize("variable", [f"GPUMEM_{name}" for name in (*RUN_TIME, *BUILD)])
 def test_variables_of_the_environment_are_those_that_the_code_reads(variable):
-    sources = [*ROOT.glob("csrc/*/*.c"), *ROOT.glob("gpumem/*.py")]
+    sources = [*ROOT.glob("csrc/*/*.c"), *ROOT.glob("gpumem/*.py"), ROOT / "setup.py", *ROOT.glob("tools/build/*.py")]
     assert f"`{variable}`" in README
     assert any(f'"{variable}"' in source.read_text() for source in sources)
 

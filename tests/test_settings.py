@@ -1,6 +1,7 @@
 """GPUMEM_ISA, GPUMEM_NUM_THREADS and set_num_threads."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -69,6 +70,18 @@ def test_an_unknown_variant_is_answered_with_those_there_are():
     assert done.returncode == 1
     listed = ", ".join(f"{name} ({'runs' if runs else 'does not run'} here)" for name, runs in ISAS.items())
     assert done.stderr.splitlines()[-1] == f"ImportError: GPUMEM_ISA is 'sse9': there are {listed}"
+
+
+@pytest.mark.parametrize("command", [["-m", "gpumem"], ["-X", "dev", "-mgpumem"], ["gpumem"]], ids=" ".join)
+@pytest.mark.parametrize("variable, value", [("GPUMEM_ISA", "sse9"), ("GPUMEM_NUM_THREADS", "0")])
+def test_the_command_says_in_one_line_what_is_wrong_with_a_setting(command, variable, value, tmp_path):
+    script = tmp_path / "gpumem"  # as pip writes it
+    script.write_text("import sys\nfrom gpumem.cli import main\nif __name__ == '__main__':\n    sys.exit(main())\n")
+    arguments = [str(script) if part == "gpumem" and len(command) == 1 else part for part in command]
+    environment = {**os.environ, variable: value}
+    done = subprocess.run([sys.executable, *arguments, "info"], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(rf"gpumem: {variable} .*'{value}'.*\n", done.stderr)
 
 
 def test_threads_are_as_many_as_the_cores_that_may_be_used():
