@@ -204,7 +204,8 @@ class Kernels:
             if made.suffix == ".ptx":
                 # Where the sources lay is nobody's business, and the same text is the same file everywhere.
                 text = unfinished.read_text()
-                unfinished.write_text(re.sub(r'(\.file\s+\d+ )".*/(csrc/kernels/)', r'\1"\2', text))
+                text = re.sub(r'(\.file\s+\d+ ")/.*/(csrc/kernels/)', r"\1\2", text)
+                unfinished.write_text(re.sub(r'(\.file\s+\d+ ")/.*/include/', r"\1cuda/", text))
             unfinished.replace(made)
         return made
 
