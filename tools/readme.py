@@ -1,13 +1,15 @@
-"""Writes the generated parts of README.md anew: the stage table, and the table of recorded figures.
+"""Writes the generated parts of README.md anew: the stage table, the tables of recorded figures, and the tests on GPUs.
 
 usage: python tools/readme.py [--check]     (--check: exit status 1 where the file is stale, and change nothing)
 
 A part stands between <!-- NAME --> and <!-- /NAME -->. The figures come from notebooks/data/*/*.json, which
-`gpumem bench ... -o` wrote; while there is no such file the README says how to make one.
+`gpumem bench ... -o` wrote, or tools/gpu_tests.py (tests/*.json); where there is no such file the README says how to
+make one.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from functools import partial
 from pathlib import Path
@@ -69,7 +71,31 @@ def figures(machine: str) -> str:
     return "\n\n".join([markdown(head, rows, set(range(2, len(head))) - {3}), "Measured on " + "; ".join(where) + "."])
 
 
-PARTS = {"stages": stage_table, "figures": partial(figures, "cpu"), "h200": partial(figures, "h200")}
+def gpu_tests() -> str:
+    """How the tests that need a GPU went on each machine where they were recorded."""
+    lines = []
+    for path in sorted((RECORDED / "tests").glob("*.json")):
+        record = json.loads(path.read_text())
+        tests, on = record["tests"], record["environment"]
+        skipped = sum(tests["skipped"].values())
+        parts = [f"{tests['passed']} passed, {tests['failed']} failed, {skipped} skipped"]
+        for tool, ran in record["sanitizer"].items():
+            parts.append(f"under compute-sanitizer's {tool} {ran['passed']} passed, {ran['reports']} reports")
+        where = (
+            f"{on['device']}, driver {on['clocks']['driver_version']}, gpumem at {on['commit']}, {record['date'][:10]}"
+        )
+        lines.append(f"- `pytest -m gpu` on {where}: {'; '.join(parts)}.")
+    return (
+        "\n".join(lines) or "No run on a GPU is recorded yet: `python tools/gpu_tests.py --sanitize -o FILE` makes one."
+    )
+
+
+PARTS = {
+    "stages": stage_table,
+    "figures": partial(figures, "cpu"),
+    "h200": partial(figures, "h200"),
+    "gpu-tests": gpu_tests,
+}
 
 
 def renewed(text: str) -> str:
