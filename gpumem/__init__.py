@@ -2,7 +2,8 @@
 
 Operations on NumPy arrays and on anything that speaks DLPack: `transpose`, `matrix_transpose`, `permute_dims`, `copy`,
 `sum`, `to_soa`, `to_aos`.
-The ladder shows what each optimisation is worth on this machine: `stages`, `ladder`, `bench`, `info`.
+The ladder shows what each optimisation is worth on this machine: `stages`, `run`, `ladder`, `bench`,
+`info`.
 """
 
 from .errors import UsageError, WrongResultError, end_command
@@ -15,6 +16,7 @@ except ImportError as error:
 from .bench import bench
 from .info import Info, info
 from .ladder import Ladder, ladder
+from .lessons import run
 from .ops import to_aos, to_soa
 from .result import Result
 from .stage_table import Stage, stages
@@ -34,6 +36,7 @@ __all__ = [
     "ladder",
     "matrix_transpose",
     "permute_dims",
+    "run",
     "set_num_threads",
     "stages",
     "sum",

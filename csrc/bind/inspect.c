@@ -28,8 +28,7 @@ PyObject *gm_py_stages(PyObject *module, PyObject *unused)
     return list;
 }
 
-/* A sequence of at most GM_MAX_NDIM integers; returns how many, or -1 with an exception. */
-static int integers_from(PyObject *object, int64_t *values)
+int gm_integers_from(PyObject *object, int64_t *values)
 {
     PyObject *tuple = PySequence_Tuple(object);
     if (!tuple)
@@ -68,9 +67,9 @@ int gm_plan_from(PyObject *const *args, gm_plan *plan)
     int64_t itemsize = PyLong_AsLongLong(args[0]);
     if (itemsize == -1 && PyErr_Occurred())
         return -1;
-    int ndim = integers_from(args[1], shape);
-    int nsrc = ndim < 0 ? -1 : integers_from(args[2], src);
-    int ndst = nsrc < 0 ? -1 : integers_from(args[3], dst);
+    int ndim = gm_integers_from(args[1], shape);
+    int nsrc = ndim < 0 ? -1 : gm_integers_from(args[2], src);
+    int ndst = nsrc < 0 ? -1 : gm_integers_from(args[3], dst);
     if (ndst < 0)
         return -1;
     if (ndim != nsrc || ndim != ndst) {

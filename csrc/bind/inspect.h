@@ -11,3 +11,6 @@ PyObject *gm_py_reference_read(PyObject *module, PyObject *x);
 
 /* The plan of four arguments: itemsize, shape, source strides, destination strides. 0, or -1 with an exception. */
 int gm_plan_from(PyObject *const *args, gm_plan *plan);
+
+/* A sequence of at most GM_MAX_NDIM integers; returns how many, or -1 with an exception. */
+int gm_integers_from(PyObject *object, int64_t *values);

@@ -7,6 +7,7 @@
 #include "docs.h"
 #include "inspect.h"
 #include "interleave.h"
+#include "lesson.h"
 #include "movement.h"
 #include "records.h"
 #include "reduction.h"
@@ -73,6 +74,9 @@ static PyMethodDef methods[] = {
     {"_cuda_move", FASTCALL(gm_py_cuda_move), METH_FASTCALL,
      "_cuda_move($module, device, stream, itemsize, shape, src_strides, dst_strides, src, dst, /)\n--\n\nMoves between "
      "device addresses on a stream; nothing is checked."},
+    {"_run_stage", FASTCALL(gm_py_run_stage), METH_FASTCALL,
+     "_run_stage($module, lesson, stage, x, shape, figures, index, out, stream, /)\n--\n\nA stage on a CUDA array; "
+     "figures: n, rows, columns, items, stride, offset, field of gm_lesson_call."},
     {"_kept", gm_py_kept, METH_NOARGS,
      "_kept($module, /)\n--\n\nGives back the arrays whose work on a stream has happened; how many are still kept."},
     {"_fail_allocation", gm_py_fail_allocation, METH_O,

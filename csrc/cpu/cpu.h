@@ -26,12 +26,17 @@ typedef gm_status gm_move_fn(const gm_cpu *cpu, const gm_plan *plan, char *dst, 
 typedef gm_status gm_sum_fn(const gm_cpu *cpu, const gm_plan *plan, char *dst, gm_dtype to, const char *src,
                             gm_dtype from);
 
-#define GM_STAGE(lesson, stage, device, kernel, idea, bytes) GM_STAGE_FN_##lesson kernel;
-#define GM_STAGE_FN_copy                                     gm_move_fn
-#define GM_STAGE_FN_transpose                                gm_move_fn
-#define GM_STAGE_FN_reduce                                   gm_sum_fn
+/* The CPU's rows of the stage table; the other devices' kernels are no functions of C. */
+#define GM_STAGE(lesson, stage, device, kernel, idea, bytes) GM_DECLARE_##device(lesson, kernel)
+#define GM_DECLARE_CPU(lesson, kernel)                       GM_STAGE_FN_##lesson kernel;
+#define GM_DECLARE_CUDA(lesson, kernel)
+#define GM_STAGE_FN_copy      gm_move_fn
+#define GM_STAGE_FN_transpose gm_move_fn
+#define GM_STAGE_FN_reduce    gm_sum_fn
 #include "../base/stages.def"
 #undef GM_STAGE
+#undef GM_DECLARE_CPU
+#undef GM_DECLARE_CUDA
 
 /* The stage's function, cast to the signature of its lesson. */
 gm_move_fn *gm_cpu_move_stage(gm_stage_id id);

@@ -4,6 +4,7 @@
  * device but where it is said. */
 #pragma once
 #include "../base/array.h"
+#include "../base/dtype.h"
 #include "../base/failure.h"
 #include "../base/plan.h"
 #include "../base/stages.h"
@@ -48,6 +49,27 @@ gm_status gm_cuda_move_host(int device, const gm_plan *plan, char *dst, const ch
 
 /* Swaps axes a and b of equal length inside one array, on `stream` of `device`. The view must not overlap itself. */
 gm_status gm_cuda_swap_axes(int device, void *stream, const gm_array *array, int a, int b, gm_failure *failure);
+
+/* What a stage of a lesson is to do; arrays are dense, in C order. What a stage has no use for is 0. */
+typedef struct gm_lesson_call {
+    gm_stage_id stage;
+    int item;      /* bytes of an item of src */
+    gm_dtype type; /* of src's items, for sums */
+    int64_t n;     /* items written; for sums, items read */
+    int64_t rows;  /* of src as a matrix: records for `layout`, planes for its way back */
+    int64_t columns;
+    int64_t items;  /* of src */
+    int64_t stride; /* items */
+    int64_t offset; /* of the first item that is read */
+    int64_t field;
+    const char *index; /* int32 or int64 */
+    int index_item;
+} gm_lesson_call;
+
+/* dst = what the stage makes of src, by the stage's own kernel. GM_STAGE_REFUSES where the kernel cannot by its nature.
+ */
+gm_status gm_cuda_run_stage(int device, void *stream, const gm_lesson_call *call, char *dst, const char *src,
+                            gm_failure *failure);
 
 /* Memory of the device, ordered on the stream. */
 gm_status gm_cuda_alloc(int device, void *stream, int64_t bytes, void **memory, gm_failure *failure);

@@ -23,8 +23,8 @@ template <typename T> __device__ void layout_aos_field(T *__restrict__ out, cons
         out[i] = in[i * p.fields + p.field];
 }
 
-/* soa: plane[i] = planes[field][i]. Load 4 sectors, store 4. */
-template <typename T> __device__ void layout_soa(T *__restrict__ out, const T *__restrict__ in, const gm_layout &p)
+/* soa_field: plane[i] = planes[field][i]. Load 4 sectors, store 4. */
+template <typename T> __device__ void layout_soa_field(T *__restrict__ out, const T *__restrict__ in, const gm_layout &p)
 {
     long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
 
@@ -157,7 +157,7 @@ template <typename T> __device__ void layout_soa_staged(T *__restrict__ out, con
     }
 #define GM_KERNELS(size, type)                \
     GM_KERNEL(layout_aos_field, size, type)   \
-    GM_KERNEL(layout_soa, size, type)         \
+    GM_KERNEL(layout_soa_field, size, type)         \
     GM_KERNEL(layout_aos_fields, size, type)  \
     GM_KERNEL(layout_soa_fields, size, type)  \
     GM_KERNEL(layout_aos_staged, size, type)  \
@@ -180,6 +180,11 @@ GM_KERNELS(16, uint4)
         layout_soa_vector<type>(out, in, p);                                                                           \
     }
 
+GM_VECTOR(1, 1, unsigned char, unsigned char)
+GM_VECTOR(2, 1, unsigned short, unsigned short)
+GM_VECTOR(4, 1, unsigned int, unsigned int)
+GM_VECTOR(8, 1, unsigned long long, unsigned long long)
+GM_VECTOR(16, 1, uint4, uint4)
 GM_VECTOR(1, 2, unsigned char, unsigned short)
 GM_VECTOR(1, 4, unsigned char, unsigned int)
 GM_VECTOR(1, 8, unsigned char, unsigned long long)

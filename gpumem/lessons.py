@@ -1,0 +1,211 @@
+"""One stage of a lesson on an array: what the ladder runs, to be called by itself."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from .errors import UsageError, unknown
+from .stage_table import Stage, lessons, stages
+
+# CUDA by DLPack's numbers: its own memory, and memory that it manages.
+CUDA_DEVICES = (2, 13)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A stage, the shape that it works on, and the options that the caller gave."""
+
+    stage: Stage
+    shape: tuple[int, ...]
+    stride: int | None
+    offset: int
+    field: int
+    indices: tuple[int, ...] | None
+
+    @property
+    def items(self) -> int:
+        """Items of x."""
+        return math.prod(self.shape)
+
+    def axes(self, count: int) -> tuple[int, ...]:
+        """The shape, which must have so many axes."""
+        if len(self.shape) != count:
+            raise UsageError(f"{self.stage}: x has shape {self.shape}, and this lesson is about {count}-d arrays")
+        return self.shape
+
+
+@dataclass(frozen=True)
+class Work:
+    """The shape of the result, and the figures that the kernel is told (gm_lesson_call's)."""
+
+    shape: tuple[int, ...]
+    n: int
+    rows: int = 0
+    columns: int = 0
+    items: int = 0
+    stride: int = 0
+    offset: int = 0
+    field: int = 0
+
+    @property
+    def figures(self) -> tuple[int, ...]:
+        """In the order of `_core._run_stage`."""
+        return (self.n, self.rows, self.columns, self.items, self.stride, self.offset, self.field)
+
+
+def _read(request: Request) -> Work:
+    (items,) = request.axes(1)
+    if request.stage.name == "gather":
+        if request.indices is None:
+            raise UsageError(f"{request.stage} needs index=: an array of int32 or int64 on the same device")
+        return Work(request.indices, math.prod(request.indices), items=items)
+    if request.stage.name == "offset":
+        if not 0 <= request.offset <= items:
+            raise UsageError(f"{request.stage}: offset {request.offset} of an array of {items} items")
+        return Work((items - request.offset,), items - request.offset, offset=request.offset)
+    stride = 1 if request.stage.name == "coalesced" else 32 if request.stride is None else request.stride
+    if stride == 0:
+        raise UsageError(f"{request.stage}: a stride of 0 would read one item for ever")
+    count = -(-items // abs(stride))
+    return Work((count,), count, stride=stride, offset=items - 1 if stride < 0 and items else 0)
+
+
+def _walk2d(request: Request) -> Work:
+    rows, columns = request.axes(2)
+    return Work(request.shape, rows * columns, rows, columns)
+
+
+def _layout(request: Request) -> Work:
+    rows, columns = request.axes(2)
+    if not request.stage.name.endswith("_field"):
+        return Work((columns, rows), rows * columns, rows, columns)
+    fields, count = (columns, rows) if request.stage.name == "aos_field" else (rows, columns)
+    field = request.field + fields if request.field < 0 else request.field
+    if not 0 <= field < fields:
+        raise UsageError(f"{request.stage}: field {request.field} of {fields}")
+    return Work((count,), count, rows, columns, field=field)
+
+
+def _banks(request: Request) -> Work:
+    usual = 1 if request.stage.name.startswith("access") else 32
+    stride = 0 if request.stage.name == "broadcast" else usual if request.stride is None else request.stride
+    return Work(request.shape, request.items, stride=stride)
+
+
+def _reduce(request: Request) -> Work:
+    return Work((), request.items)
+
+
+_WORK: dict[str, Callable[[Request], Work]] = {
+    "read": _read,
+    "walk2d": _walk2d,
+    "layout": _layout,
+    "banks": _banks,
+    "reduce": _reduce,
+}
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "copy": _core.copy,
+    "transpose": _core.transpose,
+    "reduce": _core.sum,
+}
+
+
+def _device_of(x: Any) -> str:
+    if isinstance(x, np.ndarray):
+        return "cpu"
+    if hasattr(x, "__dlpack_device__"):
+        return "cuda" if int(x.__dlpack_device__()[0]) in CUDA_DEVICES else "cpu"
+    return "cuda" if hasattr(x, "__cuda_array_interface__") else "cpu"
+
+
+def _stage_of(lesson: str, name: str, device: str) -> Stage:
+    rows = stages(lesson, device)
+    for row in rows:
+        if row.name == name:
+            return row
+    if not rows:
+        other = "cuda" if device == "cpu" else "cpu"
+        where = {"cpu": "host memory", "cuda": "the memory of a CUDA device"}
+        raise UsageError(f"{lesson} has no stages for arrays in {where[device]}: x must be in {where[other]}")
+    raise unknown(f"{device} stage of {lesson}", name, [row.name for row in rows])
+
+
+def run(
+    lesson: str,
+    stage: str,
+    x: Any,
+    /,
+    *,
+    stride: int | None = None,
+    offset: int = 0,
+    field: int = 0,
+    index: Any = None,
+    out: Any = None,
+    stream: Any = None,
+) -> Any:
+    """Runs one stage of a lesson, the kernel that the stage table names, and returns what it makes of x.
+
+    x is an array on a CUDA device, or in host memory for the lessons copy, transpose and reduce, which have stages for
+    the CPU. It must be dense and in C order there: a stage is about where items lie, and nothing is copied on the way.
+    The result is a new array of x's library, or `out`, which must not share memory with x. In NumPy's words:
+
+    ==================  ====================================  =======================================================
+    lesson and stage    result                                options
+    ==================  ====================================  =======================================================
+    read strided        x[::stride]                           stride: 32, any but 0
+    read offset         x[offset:]                            offset: 0 to x.size
+    read gather         x[index]                              index: int32 or int64; out of range gives 0
+    read coalesced      x.copy()
+    walk2d ...          x.copy()                              x has 2 axes
+    layout aos_field    x[:, field]                           x has shape (n, k): n records of k fields
+    layout aos_...      x.T.copy()
+    layout soa_field    x[field]                              x has shape (k, n): k planes
+    layout soa_...      x.T.copy()
+    banks ...           x.flat[order], shaped as x            stride: 0 to 1023; 32, for access4, 8, 16: 1
+    copy ...            x.copy()
+    transpose ...       x.T.copy()
+    reduce ...          x.sum()                               float32, float64, int32, int64 on CUDA devices
+    ==================  ====================================  =======================================================
+
+    For `banks` the items are cut into tiles of 1024, the last one of the m that are left: item p of a tile comes from
+    its item `(p % 32 * stride + p // 32) % m`, so that a stride of 32 transposes full tiles. The stages access4,
+    access8 and access16 do this with pieces of so many bytes instead of items, and copy what is left over.
+
+    `stream` is as for `gpumem.transpose`. Raises UsageError (a ValueError) for a lesson, stage or option that does not
+    exist, naming those that do, and for an x that has the wrong number of axes; ValueError where a stage cannot take x
+    by its nature, with the reason: an address that its accesses cannot have, records that fit no access; what the
+    operations raise for arrays that cannot be taken.
+
+    >>> gpumem.run("transpose", "naive", np.array([[1, 2], [3, 4]]))
+    array([[1, 3],
+           [2, 4]])
+    >>> gpumem.run("reduce", "simd", np.arange(5))
+    array(10)
+    >>> gpumem.run("read", "strided", np.arange(5))
+    Traceback (most recent call last):
+    gpumem.errors.UsageError: read has no stages for arrays in host memory: x must be in the memory of a CUDA device
+    """
+    if lesson not in lessons():
+        raise unknown("lesson", lesson, lessons())
+    device = _device_of(x)
+    row = _stage_of(lesson, stage, device)
+    if lesson in _OPERATIONS and (device == "cpu" or lesson not in _WORK):
+        return _OPERATIONS[lesson](x, stage=stage, out=out, stream=stream)
+    request = Request(
+        row,
+        tuple(map(operator.index, x.shape)),
+        None if stride is None else operator.index(stride),
+        operator.index(offset),
+        operator.index(field),
+        None if index is None else tuple(map(operator.index, index.shape)),
+    )
+    work = _WORK[lesson](request)
+    gathers = index if stage == "gather" else None
+    return _core._run_stage(lesson, stage, x, work.shape, work.figures, gathers, out, stream)
