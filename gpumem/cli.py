@@ -63,7 +63,7 @@ def parser() -> Parser:
         return made
 
     def measuring(made: Parser) -> None:
-        made.add_argument("--device", metavar="NAME", help="where to run: cpu (default), or for bench cuda")
+        made.add_argument("--device", metavar="NAME", help="where to run: cpu (default) or cuda")
         made.add_argument("--repeat", type=int, metavar="N", help="rounds in which all take turns (7)")
         made.add_argument(
             "--peers",
@@ -86,9 +86,12 @@ def parser() -> Parser:
         "gpumem ladder\n"
         "gpumem ladder transpose --shape 4095x4097 --dtype uint8\n"
         "gpumem ladder reduce --dtype float16 --plot reduce.png\n"
-        "GPUMEM_NUM_THREADS=1 gpumem ladder copy --json",
+        "GPUMEM_NUM_THREADS=1 gpumem ladder copy --json\n"
+        "gpumem ladder banks --device cuda",
     )
-    ladder.add_argument("lesson", nargs="?", default="transpose", help="transpose (default), copy or reduce")
+    ladder.add_argument(
+        "lesson", nargs="?", default="transpose", help="transpose (default), copy or reduce; cuda: any lesson"
+    )
     ladder.add_argument("--shape", metavar="ROWSxCOLS", help="lengths of the axes, such as 8192x8192 or 1000000,3")
     ladder.add_argument("--dtype", default="float32", help="any type of fixed size: float32 (default), uint8, ...")
     measuring(ladder)

@@ -15,16 +15,16 @@ from numpy.typing import DTypeLike
 from . import machine
 from .console import Progress
 from .errors import UsageError, unknown
-from .peers import present
-from .stage_table import only_cpu, stages
+from .peers import Peer, present
+from .stage_table import DEVICES, Stage, lessons, stages
 from .table import Column, Shown, Table, bar
 from .timing import ROUNDS, Spread, fastest, interleave, ratio
-from .work import MEMCPY, READ, STREAMING, Arena, Copy, Job, Permute, Sum, need_memory
+from .work import MEMCPY, OWN_COPY, READ, STREAMING, Arena, Copy, Entry, Job, Permute, Sum, need_memory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LESSONS = ("transpose", "copy", "reduce")
+LESSONS = ("transpose", "copy", "reduce")  # of the CPU; a CUDA device has those of the stage table
 DTYPES = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float16", "float32", "float64", "complex64", "complex128"),
@@ -36,6 +36,7 @@ IDEAS = {
     "torch": "what PyTorch does",
     MEMCPY: "memcpy of as many bytes, on the same threads",
     STREAMING: "a copy of as many bytes with stores that pass the caches by, on the same threads",
+    OWN_COPY: "gpumem's own copy of as many bytes",
     READ: "reading as many bytes, on the same threads",
 }
 
@@ -87,6 +88,7 @@ class Ladder(Shown):
     bytes: int
     rungs: tuple[Rung, ...]
     environment: dict[str, Any]
+    notes: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Rung:
         """The rung of that name: a stage, a peer or a reference."""
@@ -105,6 +107,7 @@ class Ladder(Shown):
             "against": self.against,
             "bytes": self.bytes,
             "environment": self.environment,
+            "notes": list(self.notes),
             "rungs": [rung.to_dict() for rung in self.rungs],
         }
 
@@ -122,7 +125,7 @@ class Ladder(Shown):
         """One row a rung."""
         env = self.environment
         shape = " x ".join(map(str, self.shape))
-        title = f"{self.lesson}: {shape} {self.dtype} on {env['cpu']}, {env['threads']} threads, {env['isa']}"
+        title = f"{self.lesson}: {shape} {self.dtype} on {place_of(env)}"
         columns = (
             Column("stage", "left"),
             Column("ms"),
@@ -147,18 +150,31 @@ class Ladder(Shown):
         fewest, most = (f(len(rung.seconds) for rung in self.rungs) for f in (min, max))
         rounds = f"{most} rounds" if fewest == most else f"{fewest} to {most} rounds"
         verb = "read" if self.against == "read" else "read and written"
+        sizes = {rung.bytes for rung in self.rungs}
+        moved = " to ".join(f"{size / 1e6:.4g}" for size in sorted({min(sizes), max(sizes)}))
+        by_byte = ", byte for byte" if len(sizes) > 1 else ""
         note = (
             f"Every output was verified whole. Medians of {rounds} in which all take turns, into "
-            f"memory touched before. GB/s count the {self.bytes / 1e6:.4g} MB that must be {verb}; the fraction is "
-            f"of the best {self.against} of the same round."
+            f"memory touched before. GB/s count the {moved} MB that must be {verb}; the fraction is "
+            f"of the best {self.against} of the same round{by_byte}."
         )
+        if "device" in env:
+            note += " Each call was timed on the device, from a cold second-level cache."
         notes = [note]
-        if self.bytes < 4 * max(env["caches"].values(), default=0):
+        if "device" not in env and self.bytes < 4 * max(env["caches"].values(), default=0):
             notes.append(
                 "The arrays are less than several times the last cache, so caches play a part in these figures."
             )
+        notes += self.notes
         best = max((i for i, rung in enumerate(self.rungs) if rung.kind == "stage"), default=0)
         return [Table(title, columns, rows, notes, frozenset([best]))]
+
+
+def place_of(environment: dict[str, Any]) -> str:
+    """The device of a measurement, in words."""
+    if "device" in environment:
+        return f"{environment['device']}, CUDA {environment['cuda']}"
+    return f"{environment['cpu']}, {environment['threads']} threads, {environment['isa']}"
 
 
 def ladder(
@@ -174,10 +190,12 @@ def ladder(
     """Verifies every stage of a lesson, times all in turns, and compares them with a copy of the same bytes.
 
     lesson: "transpose" (all axes reversed), "copy" (dense to dense) or "reduce" (the sum of everything, compared with
-    reading the same bytes). shape: by default so large that the caches do not matter. dtype: anything of fixed size;
-    for "reduce" one that can be summed. repeat: rounds; slow stages sit some out. peers: whom to compare with, out of
-    "numpy", "hptt", "openblas", "torch"; None for all that are present. progress: a line on stderr; None where that is
-    a terminal.
+    reading the same bytes); on a CUDA device any lesson of the stage table, some of its stages with several options.
+    shape: by default so large that the caches do not matter. dtype: anything of fixed size; for "reduce" one that can
+    be summed. device: None or "cpu", or "cuda", where PyTorch holds the arrays and what a stage cannot take by its
+    nature is left out, with the reason. repeat: rounds; slow stages sit some out. peers: whom to compare with, out of
+    "numpy", "hptt", "openblas", "torch" (cuda, copy and transpose: "torch", "cupy", "cublas", "cutensor"); None for
+    all that are present. progress: a line on stderr; None where that is a terminal.
 
     Raises UsageError (a ValueError) for unknown names, WrongResultError if a stage's output differs from NumPy's.
 
@@ -185,41 +203,101 @@ def ladder(
     >>> [rung.kind for rung in ladder.rungs][0], ladder["tuned"].bytes
     ('peer', 25600)
     """
-    if lesson not in LESSONS:
-        raise unknown("lesson", lesson, LESSONS)
     if repeat < 1:
         raise UsageError(f"repeat={repeat}: at least 1 round")
-    rows = stages(lesson, only_cpu(device))
-    if not rows:
-        raise UsageError(f"lesson {lesson!r} has no stage for the CPU in this build")
+    where = device_named(device)
+    known = [name for name in lessons() if stages(name, where)]
+    if lesson not in known:
+        raise unknown("lesson", lesson, known)
+    rows = stages(lesson, where)
     kind = checked_dtype(dtype)
-    others = present(peers)
-    dims = default_shape(lesson, kind) if shape is None else checked_shape(shape)
-    need_memory(dims, kind)
-    with Progress(f"{lesson} ladder", (len(rows) + len(others) + 2) * (repeat + 2), progress) as line:
-        line.step(f"making {math.prod(dims) * kind.itemsize / 1e6:.0f} MB of random data", 0)
-        job = make_job(lesson, dims, kind)
+    dims = None if shape is None else checked_shape(shape)
+    make = on_device if where == "cuda" else on_host
+    with Progress(f"{lesson} ladder", 2 * (len(rows) + 3) * (repeat + 2), progress) as line:
+        line.step("making random data", 0)
+        job, dims, entries, others = make(lesson, dims, kind, rows, peers)
         timers = {peer.name: timer for peer in others if (timer := job.peer(peer))}
-        timers |= {stage.name: job.gpumem(stage.name) for stage in rows}
         for name, timer in timers.items():
             line.step(f"verifying {name}")
-            if job.must_check(name) or name in {stage.name for stage in rows}:
+            if job.must_check(name):
                 job.verify(f"{lesson}/{name}", timer)
+        left_out = []
+        for entry in entries:
+            line.step(f"verifying {entry.name}")
+            try:
+                entry.verify()
+            except ValueError as why:  # what a stage by its nature cannot take
+                left_out.append((entry, str(why)))
+        entries = [entry for entry in entries if entry not in [each for each, _ in left_out]]
+        if not entries:
+            raise UsageError(left_out[0][1])
         references = job.references()
+        contestants = timers | {entry.name: entry.timer for entry in entries}
         with np.errstate(over="ignore", invalid="ignore"):  # a peer's float16 sum may overflow
-            samples = interleave(references | timers, repeat, calls=job.calls, step=line.step)
+            samples = interleave(references | contestants, repeat, calls=job.calls, step=line.step)
 
     best = fastest(samples, list(references))
     rungs: list[Rung] = []
-    for name in [*timers, *sorted(references, key=lambda n: n == best)]:
-        stage = next((stage for stage in rows if stage.name == name), None)
-        kind_of = "stage" if stage else "reference" if name in references else "peer"
-        before = next((rung for rung in reversed(rungs) if rung.kind == "stage"), None) if stage else None
-        speedup = before.time.median / Spread.of(samples[name]).median if before else None
-        idea = stage.idea if stage else IDEAS[name]
-        of = ratio(samples[best], samples[name])
-        rungs.append(Rung(name, kind_of, idea, tuple(samples[name]), job.bytes, of, speedup))
-    return Ladder(lesson, dims, kind.name, job.against, job.bytes, tuple(rungs), machine.environment())
+    for name in [*contestants, *sorted(references, key=lambda n: n == best)]:
+        own = next((entry for entry in entries if entry.name == name), None)
+        kind_of = "stage" if own else "reference" if name in references else "peer"
+        moved = own.bytes if own else job.bytes
+        before = next((rung for rung in reversed(rungs) if rung.kind == "stage"), None) if own else None
+        seconds = Spread.of(samples[name]).median
+        # By what a byte takes: stages of some lessons move fewer than others.
+        speedup = before.time.median / before.bytes / (seconds / moved) if before else None
+        of = ratio([taken / job.bytes * moved for taken in samples[best]], samples[name])
+        idea = own.stage.idea if own else IDEAS[name]
+        rungs.append(Rung(name, kind_of, idea, tuple(samples[name]), moved, of, speedup))
+    notes = tuple(f"Left out: {why}." for _, why in left_out)
+    return Ladder(lesson, dims, kind.name, job.against, job.bytes, tuple(rungs), job.environment(), notes)
+
+
+Made = tuple[Job, tuple[int, ...], list[Entry], Sequence[Peer]]
+
+
+def device_named(device: str | None) -> str:
+    """The name of a device that can be timed. Raises UsageError for a device that nothing is timed on."""
+    if device in (None, "cpu", "cuda"):
+        return device or "cpu"
+    if device in DEVICES:
+        raise UsageError(f"device {device!r}: its kernels are counted, not timed; give 'cpu' or 'cuda'")
+    raise unknown("device", device, DEVICES)
+
+
+def on_host(
+    lesson: str,
+    shape: tuple[int, ...] | None,
+    dtype: np.dtype[Any],
+    rows: Sequence[Stage],
+    peers: Sequence[str] | None,
+) -> Made:
+    """The lesson's arrays in host memory, an entry for each stage, and the peers."""
+    others = present(peers)
+    dims = shape or default_shape(lesson, dtype)
+    need_memory(dims, dtype)
+    job = make_job(lesson, dims, dtype)
+
+    def entry(stage: Stage) -> Entry:
+        timer = job.gpumem(stage.name)
+        return Entry(stage.name, stage, timer, job.bytes, lambda: job.verify(str(stage), timer))
+
+    return job, dims, [entry(stage) for stage in rows], others
+
+
+def on_device(
+    lesson: str,
+    shape: tuple[int, ...] | None,
+    dtype: np.dtype[Any],
+    rows: Sequence[Stage],
+    peers: Sequence[str] | None,
+) -> Made:
+    """The same on a CUDA device, where NumPy is no peer."""
+    from .device_ladder import Lesson
+
+    names = None if peers is None else [name for name in peers if name != "numpy"]
+    job = Lesson(lesson, shape, dtype.name, names)
+    return job, job.shape, job.entries(rows), job.peers
 
 
 def make_job(lesson: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Job:

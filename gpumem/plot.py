@@ -48,7 +48,8 @@ def plot_ladder(ladder: Ladder, ax: Axes | None = None) -> Axes:
     env = ladder.environment
     ax.set_xlabel(f"fraction of a {ladder.against} of the same bytes (median, quartiles)")
     shape = " × ".join(map(str, ladder.shape))
-    ax.set_title(f"{ladder.lesson}, {shape} {ladder.dtype}: {env['cpu']}, {env['threads']} threads", fontsize=10)
+    place = env.get("device") or f"{env['cpu']}, {env['threads']} threads"
+    ax.set_title(f"{ladder.lesson}, {shape} {ladder.dtype}: {place}", fontsize=10)
     return ax
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from . import _core
-from .errors import UsageError, unknown
+from .errors import unknown
 from .table import Column, Shown, Table
 
 DEVICES = ("cpu", "cuda", "sim")
@@ -67,12 +67,3 @@ def stages(lesson: str | None = None, device: str | None = None) -> Stages:
 def lessons() -> list[str]:
     """The lessons of the stage table, each once, in its order."""
     return list(dict.fromkeys(row[0] for row in _core._stages()))
-
-
-def only_cpu(device: str | None) -> str:
-    """The device to measure on. Raises UsageError for one that this build has no back end for."""
-    if device in (None, "cpu"):
-        return "cpu"
-    if device in DEVICES:
-        raise UsageError(f"device {device!r}: this build runs on the CPU only; device='cpu' or None")
-    raise unknown("device", device, DEVICES)

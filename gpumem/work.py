@@ -18,12 +18,24 @@ from numpy.typing import NDArray
 from . import _core, machine, randomdata
 from .errors import RoomError, UsageError, WrongResultError
 from .peers import Peer
+from .stage_table import Stage
 from .timing import calls_per_sample
 
 Array = NDArray[Any]
 Call = Callable[[], object]
 LINE = 64  # bytes of a cache line
 MEMCPY, STREAMING, READ, OWN_COPY = REFERENCES = ("memcpy", "streaming copy", "read", "own copy")  # none is a stage
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A stage, with options where it has any, as one rung of a ladder."""
+
+    name: str
+    stage: Stage
+    timer: Timer
+    bytes: int  # that it must move
+    verify: Callable[[], None]
 
 
 @dataclass
@@ -64,6 +76,10 @@ class Job(ABC):
     def calls(self) -> int | None:
         """How many calls make a sample; None for as many as the clock's steps ask for."""
         return calls_per_sample(self.bytes)
+
+    def environment(self) -> dict[str, Any]:
+        """What stands beside a measurement."""
+        return machine.environment()
 
     @abstractmethod
     def references(self) -> dict[str, Timer]:

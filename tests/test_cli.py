@@ -100,10 +100,10 @@ def test_bench_records_and_shows_again(said, tmp_path):
     [
         (
             ["ladder", "transpsoe"],
-            "no lesson 'transpsoe': there are transpose, copy, reduce; did you mean 'transpose'?",
+            "no lesson 'transpsoe': there are copy, transpose, reduce; did you mean 'transpose'?",
         ),
         (["ladder", "--dtype", "flot32"], "no dtype 'flot32': there are bool, int8, "),
-        (["ladder", "--device", "cuda"], "device 'cuda': this build runs on the CPU only"),
+        (["ladder", "--device", "sim"], "device 'sim': its kernels are counted, not timed; give 'cpu' or 'cuda'"),
         (["ladder", "--shape", "4xx"], "shape '4xx': lengths with x or commas between them"),
         (["ladder", "--repeat", "x"], "argument --repeat: invalid int value: 'x'"),
         (["ladder", "--plot", "a.xyz"], "its name must end in one of"),

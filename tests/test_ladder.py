@@ -100,9 +100,9 @@ def test_a_sum_that_is_slightly_wrong_is_found(monkeypatch):
     [
         (
             {"lesson": "transpsoe"},
-            "no lesson 'transpsoe': there are transpose, copy, reduce; did you mean 'transpose'?",
+            "no lesson 'transpsoe': there are copy, transpose, reduce; did you mean 'transpose'?",
         ),
-        ({"device": "cuda"}, "device 'cuda': this build runs on the CPU only"),
+        ({"device": "sim"}, "device 'sim': its kernels are counted, not timed; give 'cpu' or 'cuda'"),
         ({"device": "tpu"}, "no device 'tpu': there are cpu, cuda, sim"),
         ({"dtype": "flot32"}, "no dtype 'flot32': there are bool, int8, .*did you mean 'float32'"),
         ({"dtype": object}, "dtype object: items must have a fixed size"),
