@@ -144,11 +144,12 @@ def test_machine_code_is_made_from_the_ptx_of_the_same_or_an_older_chip():
 
 
 @pytest.fixture
-def tree(tmp_path):
+def tree(tmp_path, monkeypatch):
     """A folder like the project's with two small kernels, which only an nvcc can compile."""
     kit = cuda_toolkit.find()
     if kit is None or not cuda_toolkit.has_host_compiler():
         pytest.skip("needs nvcc")
+    monkeypatch.delenv("GPUMEM_KERNEL_CACHE", raising=False)
     folder = tmp_path / "csrc" / "kernels"
     folder.mkdir(parents=True)
     (folder / "one.cuh").write_text("__device__ inline int one() { return 1; }\n")
@@ -180,6 +181,21 @@ def test_only_what_has_changed_is_compiled_again(tree, monkeypatch):
     names = {path.name for path in build.glob("*.*_*.*")}
     assert {name for name in names if name.startswith("b.")} == {name for name in first if name.startswith("b.")}
     assert not {name for name in names & first.keys() if name.startswith("a.")}
+
+
+def test_builds_in_other_folders_may_share_what_is_compiled(tree, monkeypatch):
+    kit, folder, build = tree
+    sources, cache = [folder / "a.cu"], build.with_name("cache")
+    monkeypatch.setenv("GPUMEM_CUDA_ARCHS", "90")
+    monkeypatch.setenv("GPUMEM_KERNEL_CACHE", str(cache))
+    cuda_toolkit.embed(kit, sources, build)
+    first = {path.name: path.stat().st_mtime_ns for path in cache.iterdir()}
+    assert len(first) == 2
+
+    moved = shutil.move(folder.parent, build.with_name("elsewhere"))
+    images = cuda_toolkit.embed(kit, [Path(moved) / "kernels" / "a.cu"], build.with_name("other"))
+    assert {path.name: path.stat().st_mtime_ns for path in cache.iterdir()} == first
+    assert {path.name for path in images.parent.iterdir()} == {"images.c", "a.fatbin"}
 
 
 def test_the_ptx_does_not_say_where_it_was_made(tree):

@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 python=$(command -v "${PYTHON:-python3}")
 rm -rf build/dist wheelhouse
 export GPUMEM_CUDA="${GPUMEM_CUDA:-1}" GPUMEM_CUDA_ARCHS="${GPUMEM_CUDA_ARCHS:-all}"
+export GPUMEM_KERNEL_CACHE="${GPUMEM_KERNEL_CACHE:-$PWD/build/kernels}"
 # `build` makes the wheel from the sdist, in an environment of its own: a file missing from the sdist fails here.
 "$python" -m build --outdir build/dist .
 # auditwheel finds patchelf on PATH.

@@ -4,6 +4,7 @@ Environment: NVCC                the compiler itself
              CUDA_HOME, CUDA_PATH  a toolkit's folder
              GPUMEM_CUDA=0       build without CUDA; =1: a build without it is an error
              GPUMEM_CUDA_ARCHS   chips to make machine code for, such as "80 90" or "all"
+             GPUMEM_KERNEL_CACHE   a folder that keeps what is compiled, instead of the build's own
 """
 
 import ctypes
@@ -189,7 +190,9 @@ class Kernels:
 
     def __init__(self, kit: Toolkit, folder: Path) -> None:
         self._kit, self._folder = kit, folder
-        folder.mkdir(parents=True, exist_ok=True)
+        self._cache = Path(os.environ.get("GPUMEM_KERNEL_CACHE") or folder)
+        for each in (self._folder, self._cache):
+            each.mkdir(parents=True, exist_ok=True)
 
     def _key(self, source: Path) -> str:
         parts = [path.read_bytes() for path in sorted(_included(source))]
@@ -211,13 +214,13 @@ class Kernels:
 
     def ptx(self, source: Path, arch: str) -> Path:
         """The PTX of a source file."""
-        made = self._folder / f"{source.stem}.{self._key(source)}.compute_{arch}.ptx"
+        made = self._cache / f"{source.stem}.{self._key(source)}.compute_{arch}.ptx"
         return self._command(made, "-std=c++17", f"-arch=compute_{arch}", "-ptx", source)
 
     def code(self, source: Path, chip: str) -> Path:
         """The machine code of a source file whose PTX has been made."""
         ptx = self.ptx(source, _ptx_arch(chip))
-        made = self._folder / f"{source.stem}.{self._key(source)}.sm_{chip}.cubin"
+        made = self._cache / f"{source.stem}.{self._key(source)}.sm_{chip}.cubin"
         return self._command(made, f"-arch=sm_{chip}", "-cubin", ptx)
 
     def bundle(self, source: Path, chips: list[str]) -> Path:
@@ -244,7 +247,7 @@ class Kernels:
     def _forget(self, sources: Iterable[Path]) -> None:
         """Deletes what was made of an earlier text."""
         for source in sources:
-            for path in self._folder.glob(f"{source.stem}.*.*_*.*"):
+            for path in self._cache.glob(f"{source.stem}.*.*_*.*"):
                 if self._key(source) not in path.name:
                     path.unlink(missing_ok=True)
 
