@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import cache
 
 from . import _core
 from .errors import unknown
@@ -46,6 +47,12 @@ class Stages(list[Stage], Shown):
     __repr__ = Shown.__str__
 
 
+@cache
+def _table() -> tuple[Stage, ...]:
+    """All rows; the build does not change any more."""
+    return tuple(Stage(*row) for row in _core._stages())
+
+
 def stages(lesson: str | None = None, device: str | None = None) -> Stages:
     """The stages there are, slow to fast within a lesson: of every lesson or of one, for every device or for one.
 
@@ -56,14 +63,13 @@ def stages(lesson: str | None = None, device: str | None = None) -> Stages:
     >>> [stage.name for stage in gpumem.stages("transpose", "cpu")][-1]
     'tuned'
     """
-    table = [Stage(*row) for row in _core._stages()]
     if lesson is not None and lesson not in lessons():
         raise unknown("lesson", lesson, lessons())
     if device is not None and device not in DEVICES:
         raise unknown("device", device, DEVICES)
-    return Stages(s for s in table if lesson in (None, s.lesson) and device in (None, s.device))
+    return Stages(s for s in _table() if lesson in (None, s.lesson) and device in (None, s.device))
 
 
 def lessons() -> list[str]:
     """The lessons of the stage table, each once, in its order."""
-    return list(dict.fromkeys(row[0] for row in _core._stages()))
+    return list(dict.fromkeys(row.lesson for row in _table()))
