@@ -616,7 +616,7 @@ def test_host_arrays_in_place_through_the_device(driver):
     "call, error, raised, said",
     [
         ("cuLaunchKernel", 700, RuntimeError, "a CUDA call failed: cuLaunchKernel: as it was told"),
-        ("cuMemAllocAsync", 2, MemoryError, "not enough memory on the CUDA device: cuMemAllocAsync: "),
+        ("cuMemAllocFromPoolAsync", 2, MemoryError, "not enough memory on the CUDA device: cuMemAllocFromPoolAsync: "),
         ("cuEventRecord", 999, RuntimeError, "a CUDA call failed: cuEventRecord: "),
     ],
 )
@@ -647,7 +647,7 @@ def times_it_fails(driver, call, x, device):
     return after
 
 
-@pytest.mark.parametrize("call, least", [("cuMemAllocAsync", 2), ("cuMemcpyAsync", 4), ("cuLaunchKernel", 2)])
+@pytest.mark.parametrize("call, least", [("cuMemAllocFromPoolAsync", 2), ("cuMemcpyAsync", 4), ("cuLaunchKernel", 2)])
 def test_errors_on_the_way_through_the_device(driver, call, least):
     x = np.random.default_rng(0).integers(0, 256, (2500, 5001), "u1")  # two pieces each way
     assert times_it_fails(driver, call, x, "cuda") >= least

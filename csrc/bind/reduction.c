@@ -5,10 +5,12 @@
 #include "operand.h"
 #include "place.h"
 #include "raise.h"
+#include "through.h"
 #include "transfer.h"
 #include "../base/memory.h"
 #include "../base/overlap.h"
 #include "../cpu/sum.h"
+#include <stdio.h>
 #include <string.h>
 
 static const gm_parameters parameters = {
@@ -17,7 +19,8 @@ static const gm_parameters parameters = {
 enum { X, AXIS, DTYPE, KEEPDIMS, OUT, DEVICE, STAGE, STREAM };
 
 typedef struct gm_reduction {
-    gm_sum_fn *stage;
+    gm_stage_id stage;
+    int through; /* as in gm_transfer */
     gm_dtype from, to;
     unsigned char summed[GM_MAX_NDIM]; /* by axis of x */
     int keepdims;
@@ -83,9 +86,9 @@ static int choose_types(gm_reduction *r, PyObject *dtype, const gm_operand *x, g
         return raise_type(GM_SUM_TYPE, x, NULL);
     r->from = (gm_dtype)from;
 
-    like->array.device = GM_CPU;
-    like->array.device_id = 0;
-    like->array.stream = NULL;
+    like->array.device = x->array.device;
+    like->array.device_id = x->array.device_id;
+    like->array.stream = x->array.stream;
     like->descr = NULL;
     if (x->descr) {
         if (!(like->descr = numpy_result(dtype, r->from, x->descr)))
@@ -116,23 +119,57 @@ static void strides_by_axis(const gm_reduction *r, const gm_array *x, const gm_a
     }
 }
 
-/* A sum of nothing is 0, whatever the stage. */
+/* Copies within the memory that an array is in. */
+static int copy_there(gm_state *state, const gm_array *dst, const gm_array *src)
+{
+    gm_transfer fastest;
+
+    return gm_transfer_from(state, NULL, GM_LESSON_COPY, dst->device, &fastest) < 0
+               ? -1
+               : gm_transfer_apart(state, &fastest, dst, src);
+}
+
+/* A sum of nothing is 0, whatever the stage: one zero, where the result is, is all of it. */
 static int fill_with_zeros(gm_state *state, const gm_array *result)
 {
-    static const char zero[16];
-    gm_transfer fastest;
-    gm_array zeros = *result;
+    gm_array zeros = *result, one = *result;
+    gm_failure failure;
+    gm_status status = GM_OK;
 
-    zeros.data = (char *)zero;
+    one.ndim = 0;
+    if (gm_dense_like(&one, &zeros) < 0)
+        return -1;
+    if (result->device == GM_CPU)
+        memset(zeros.data, 0, (size_t)result->itemsize);
+    else
+        status = gm_cuda_zero(result->device_id, result->stream, zeros.data, result->itemsize, &failure);
+    one = zeros;
+    zeros.ndim = result->ndim;
+    memcpy(zeros.shape, result->shape, sizeof zeros.shape);
     memset(zeros.strides, 0, sizeof zeros.strides);
-    return gm_transfer_from(state, NULL, GM_LESSON_COPY, GM_CPU, &fastest) < 0
-               ? -1
-               : gm_transfer_apart(state, &fastest, result, &zeros);
+    int rc = status == GM_OK ? copy_there(state, result, &zeros) : gm_raise(status, failure.text);
+    gm_dense_free(&one);
+    return rc;
+}
+
+static gm_status add_plan(gm_state *state, const gm_reduction *r, const gm_plan *plan, const gm_array *x,
+                          const gm_array *result, gm_failure *failure)
+{
+    if (r->through >= 0)
+        return gm_cuda_sum_host(r->through, plan, result->data,
+                                gm_bytes_of(result->ndim, result->shape, result->itemsize), r->to, x->data, r->from,
+                                r->stage, gm_host_copy_of(state), failure);
+    if (x->device == GM_CUDA)
+        return gm_cuda_sum(result->device_id, result->stream, plan, result->data, r->to, x->data, r->from, r->stage,
+                           failure);
+    snprintf(failure->text, sizeof failure->text, "the partial sums");
+    return gm_cpu_sum_stage(r->stage)(&state->cpu, plan, result->data, r->to, x->data, r->from);
 }
 
 static int add_up(gm_state *state, const gm_reduction *r, const gm_array *x, const gm_array *result)
 {
     int64_t strides[GM_MAX_NDIM];
+    gm_failure failure = {GM_OK, "a copy"};
     gm_plan plan;
 
     strides_by_axis(r, x, result, strides);
@@ -140,24 +177,50 @@ static int add_up(gm_state *state, const gm_reduction *r, const gm_array *x, con
     if (plan.family == GM_EMPTY)
         return fill_with_zeros(state, result);
 
-    PyThreadState *saved = gm_release_for(plan.items * plan.item);
-    gm_status status = r->stage(&state->cpu, &plan, result->data, r->to, x->data, r->from);
+    int on_device = r->through >= 0 || x->device == GM_CUDA;
+    PyThreadState *saved = on_device ? PyEval_SaveThread() : gm_release_for(plan.items * plan.item);
+    gm_status status = add_plan(state, r, &plan, x, result, &failure);
     gm_take_back(saved);
-    return status == GM_OK ? 0 : gm_raise(status, "the partial sums");
+    return status == GM_OK ? 0 : gm_raise(status, failure.text);
 }
 
-/* out shares memory with x: the sums are made elsewhere first. */
+/* The sums are made elsewhere first: out shares memory with x, or a device could not write there. */
 static int add_up_aside(gm_state *state, const gm_reduction *r, const gm_array *x, const gm_array *out)
 {
-    gm_transfer fastest;
     gm_array aside;
 
-    if (gm_transfer_from(state, NULL, GM_LESSON_COPY, GM_CPU, &fastest) < 0 || gm_dense_like(out, &aside) < 0)
+    if (gm_dense_like(out, &aside) < 0)
         return -1;
     int rc = add_up(state, r, x, &aside);
     if (rc == 0)
-        rc = gm_transfer_apart(state, &fastest, out, &aside);
+        rc = copy_there(state, out, &aside);
     gm_dense_free(&aside);
+    return rc;
+}
+
+/* Whether a device can write results of that type there: each at a multiple of its size, or of its parts'. */
+static int is_aligned(const gm_array *out, gm_dtype to)
+{
+    uint64_t bits = (uint64_t)(uintptr_t)out->data;
+
+    for (int i = 0; i < out->ndim; i++)
+        bits |= out->shape[i] > 1 ? (uint64_t)out->strides[i] : 0;
+    return bits % (uint64_t)(gm_dtype_get(to)->bits / 8 / gm_sum_parts(to)) == 0;
+}
+
+static int add_up_into(gm_state *state, const gm_reduction *r, const gm_array *x, const gm_array *out)
+{
+    gm_array dense;
+
+    if (gm_may_share(out, x) || (out->device == GM_CUDA && !is_aligned(out, r->to)) ||
+        (r->through >= 0 && gm_is_loose(out, 1)))
+        return add_up_aside(state, r, x, out);
+    if (r->through < 0 || !gm_is_loose(x, 2))
+        return add_up(state, r, x, out);
+    if (gm_gather(state, x, &dense) < 0)
+        return -1;
+    int rc = add_up(state, r, &dense, out);
+    gm_dense_free(&dense);
     return rc;
 }
 
@@ -169,14 +232,13 @@ static PyObject *sum_into(gm_state *state, const gm_reduction *r, PyObject *obje
     if (object && object != Py_None) {
         if (gm_operand_out(state, object, like, r->ndim, r->shape, &out) < 0)
             return NULL;
-        int rc = gm_may_share(&out.array, &x->array) ? add_up_aside(state, r, &x->array, &out.array)
-                                                     : add_up(state, r, &x->array, &out.array);
+        int rc = add_up_into(state, r, &x->array, &out.array);
         gm_operand_release(&out);
         return rc < 0 ? NULL : Py_NewRef(object);
     }
     if (gm_operand_empty(state, like, r->ndim, r->shape, &out) < 0)
         return NULL;
-    if (add_up(state, r, &x->array, &out.array) < 0) {
+    if (add_up_into(state, r, &x->array, &out.array) < 0) {
         gm_operand_discard(&out);
         return NULL;
     }
@@ -195,16 +257,17 @@ static int to_native(gm_state *state, gm_operand *x, PyObject **converted)
     return gm_operand_from(state, *converted, "x", NULL, x);
 }
 
-static PyObject *sum_on_host(gm_state *state, PyObject *const *value, gm_operand *x)
+static PyObject *sum(gm_state *state, PyObject *const *value, gm_operand *x, int through)
 {
     PyObject *native, *result = NULL;
     gm_operand like;
     gm_reduction r;
 
-    int id = gm_stage_from(state, value[STAGE], GM_LESSON_REDUCE, GM_CPU);
+    int id = gm_stage_from(state, value[STAGE], GM_LESSON_REDUCE, through < 0 ? x->array.device : GM_CUDA);
     if (id < 0)
         return NULL;
-    r.stage = gm_cpu_sum_stage((gm_stage_id)id);
+    r.stage = (gm_stage_id)id;
+    r.through = through;
     if (choose_shape(&r, value[AXIS], value[KEEPDIMS], &x->array) == 0 &&
         choose_types(&r, value[DTYPE], x, &like) == 0) {
         if (to_native(state, x, &native) == 0)
@@ -224,15 +287,13 @@ PyObject *gm_py_sum(PyObject *module, PyObject *const *args, Py_ssize_t nargs, P
     int through;
 
     if (gm_parse(&parameters, args, nargs, kwnames, value) < 0 ||
-        gm_place_from(state, value[DEVICE], value[STREAM], value[X], &place) < 0 ||
-        gm_operand_from(state, value[X], "x", place.stream, &x) < 0)
+        gm_place_from(state, value[DEVICE], value[STREAM], value[X], &place) < 0)
         return NULL;
-    if (gm_place_check(&place, &x.array, &through) == 0) {
-        if (x.array.device == GM_CUDA || through >= 0)
-            gm_raise(GM_NO_CUDA_SUM);
-        else
-            result = sum_on_host(state, value, &x);
-    }
+    gm_owner_poll(state);
+    if (gm_operand_from(state, value[X], "x", place.stream, &x) < 0)
+        return NULL;
+    if (gm_place_check(&place, &x.array, &through) == 0)
+        result = sum(state, value, &x, through);
     gm_operand_release(&x);
     return result;
 }

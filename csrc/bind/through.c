@@ -2,7 +2,6 @@
 #include "operand.h"
 #include "raise.h"
 #include "../base/overlap.h"
-#include "../cuda/backend.h"
 
 static gm_status copy_bytes(void *context, char *dst, const char *src, int64_t bytes)
 {
@@ -14,8 +13,12 @@ static gm_status copy_bytes(void *context, char *dst, const char *src, int64_t b
     return gm_cpu_move_stage(state->fastest[GM_CPU][GM_LESSON_COPY])(&state->cpu, &plan, dst, src);
 }
 
-/* Whether a view spans more than `times` the bytes of its items. */
-static int is_loose(const gm_array *array, int64_t times)
+gm_host_copy gm_host_copy_of(gm_state *state)
+{
+    return (gm_host_copy){copy_bytes, state};
+}
+
+int gm_is_loose(const gm_array *array, int64_t times)
 {
     uintptr_t low, high;
     gm_span(array, &low, &high);
@@ -24,37 +27,36 @@ static int is_loose(const gm_array *array, int64_t times)
 
 static int send(gm_state *state, const gm_transfer *transfer, const gm_array *dst, const gm_array *src)
 {
-    gm_host_copy copy = {copy_bytes, state};
     gm_failure failure = {GM_OK, "a stage's scratch"};
     gm_plan plan;
 
     gm_plan_make(&plan, src->itemsize, dst->ndim, dst->shape, src->strides, dst->strides);
     PyThreadState *saved = PyEval_SaveThread();
     gm_status status =
-        gm_cuda_move_host(transfer->through, &plan, dst->data, src->data, transfer->stage, copy, &failure);
+        gm_cuda_move_host(transfer->through, &plan, dst->data, src->data, transfer->stage, gm_host_copy_of(state), &failure);
     PyEval_RestoreThread(saved);
     return status == GM_OK ? 0 : gm_raise(status, failure.text);
 }
 
-/* A dense copy, made on the host. */
-static int gather(gm_state *state, const gm_transfer *here, const gm_array *src, gm_array *dense)
+int gm_gather(gm_state *state, const gm_array *src, gm_array *dense)
 {
-    if (gm_dense_like(src, dense) < 0)
+    gm_transfer here;
+
+    if (gm_transfer_from(state, NULL, GM_LESSON_COPY, GM_CPU, &here) < 0 || gm_dense_like(src, dense) < 0)
         return -1;
-    if (gm_transfer_apart(state, here, dense, src) == 0)
+    if (gm_transfer_apart(state, &here, dense, src) == 0)
         return 0;
     gm_dense_free(dense);
     return -1;
 }
 
-static int send_tight(gm_state *state, const gm_transfer *transfer, const gm_transfer *here, const gm_array *dst,
-                      const gm_array *src)
+static int send_tight(gm_state *state, const gm_transfer *transfer, const gm_array *dst, const gm_array *src)
 {
     gm_array dense;
 
-    if (!is_loose(src, 2))
+    if (!gm_is_loose(src, 2))
         return send(state, transfer, dst, src);
-    if (gather(state, here, src, &dense) < 0)
+    if (gm_gather(state, src, &dense) < 0)
         return -1;
     int rc = send(state, transfer, dst, &dense);
     gm_dense_free(&dense);
@@ -68,11 +70,11 @@ int gm_through_device(gm_state *state, const gm_transfer *transfer, const gm_arr
 
     if (gm_transfer_from(state, NULL, GM_LESSON_COPY, GM_CPU, &here) < 0)
         return -1;
-    if (!is_loose(dst, 1) && !gm_may_share(dst, src))
-        return send_tight(state, transfer, &here, dst, src);
+    if (!gm_is_loose(dst, 1) && !gm_may_share(dst, src))
+        return send_tight(state, transfer, dst, src);
     if (gm_dense_like(dst, &dense) < 0)
         return -1;
-    int rc = send_tight(state, transfer, &here, &dense, src);
+    int rc = send_tight(state, transfer, &dense, src);
     if (rc == 0)
         rc = gm_transfer_apart(state, &here, dst, &dense);
     gm_dense_free(&dense);

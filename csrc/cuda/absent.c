@@ -52,6 +52,20 @@ gm_status gm_cuda_move_host(int device, const gm_plan *plan, char *dst, const ch
     return refuse(failure);
 }
 
+gm_status gm_cuda_sum(int device, void *stream, const gm_plan *plan, char *dst, gm_dtype to, const char *src,
+                      gm_dtype from, gm_stage_id stage, gm_failure *failure)
+{
+    (void)device, (void)stream, (void)plan, (void)dst, (void)to, (void)src, (void)from, (void)stage;
+    return refuse(failure);
+}
+
+gm_status gm_cuda_sum_host(int device, const gm_plan *plan, char *dst, int64_t bytes, gm_dtype to, const char *src,
+                           gm_dtype from, gm_stage_id stage, gm_host_copy copy, gm_failure *failure)
+{
+    (void)device, (void)plan, (void)dst, (void)bytes, (void)to, (void)src, (void)from, (void)stage, (void)copy;
+    return refuse(failure);
+}
+
 gm_status gm_cuda_swap_axes(int device, void *stream, const gm_array *array, int a, int b, gm_failure *failure)
 {
     (void)device, (void)stream, (void)array, (void)a, (void)b;
@@ -74,6 +88,12 @@ gm_status gm_cuda_alloc(int device, void *stream, int64_t bytes, void **memory, 
 void gm_cuda_free(int device, void *stream, void *memory)
 {
     (void)device, (void)stream, (void)memory;
+}
+
+gm_status gm_cuda_zero(int device, void *stream, void *memory, int64_t bytes, gm_failure *failure)
+{
+    (void)device, (void)stream, (void)memory, (void)bytes;
+    return refuse(failure);
 }
 
 gm_status gm_cuda_order(int device, void *first, void *later, gm_failure *failure)

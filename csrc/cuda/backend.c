@@ -62,7 +62,8 @@ gm_status gm_cuda_alloc(int device, void *stream, int64_t bytes, void **memory, 
     gm_status status = begin(device, &visit, failure);
     if (status != GM_OK)
         return status;
-    status = GM_CU(visit.gpu->driver, failure, cuMemAllocAsync, &pointer, bytes ? (size_t)bytes : 1, (CUstream)stream);
+    status = GM_CU(visit.gpu->driver, failure, cuMemAllocFromPoolAsync, &pointer, bytes ? (size_t)bytes : 1,
+                   visit.gpu->pool, (CUstream)stream);
     *memory = (void *)(uintptr_t)pointer;
     gm_visit_end(&visit);
     return status;
@@ -77,6 +78,19 @@ void gm_cuda_free(int device, void *stream, void *memory)
         return;
     visit.gpu->driver->cuMemFreeAsync((CUdeviceptr)(uintptr_t)memory, (CUstream)stream);
     gm_visit_end(&visit);
+}
+
+gm_status gm_cuda_zero(int device, void *stream, void *memory, int64_t bytes, gm_failure *failure)
+{
+    gm_visit visit;
+
+    gm_status status = begin(device, &visit, failure);
+    if (status != GM_OK)
+        return status;
+    status = GM_CU(visit.gpu->driver, failure, cuMemsetD8Async, (CUdeviceptr)(uintptr_t)memory, 0, (size_t)bytes,
+                   (CUstream)stream);
+    gm_visit_end(&visit);
+    return status;
 }
 
 /* Events carry no time here, which would make them slower. */

@@ -36,6 +36,12 @@ gm_status gm_cuda_device_of(const void *memory, int *device, gm_failure *failure
 gm_status gm_cuda_move(int device, void *stream, const gm_plan *plan, char *dst, const char *src, gm_stage_id stage,
                        gm_failure *failure);
 
+/* dst = the sums of src, whose summed axes have dst == 0 in the plan; accumulated as ../cpu/sum.h says, but that a float
+ * is added in an order of the device's: the same for the same shape, strides, types and alignment of src to 16 bytes on
+ * the same chip. Items of src may lie anywhere, results at multiples of their size, or of their parts'. */
+gm_status gm_cuda_sum(int device, void *stream, const gm_plan *plan, char *dst, gm_dtype to, const char *src,
+                      gm_dtype from, gm_stage_id stage, gm_failure *failure);
+
 /* How bytes are copied between host arrays and pinned buffers: by all cores, which this back end knows nothing of. */
 typedef struct gm_host_copy {
     gm_status (*function)(void *context, char *dst, const char *src, int64_t bytes);
@@ -46,6 +52,10 @@ typedef struct gm_host_copy {
  * destination must be dense: what is between its items would be overwritten. */
 gm_status gm_cuda_move_host(int device, const gm_plan *plan, char *dst, const char *src, gm_stage_id stage,
                             gm_host_copy copy, gm_failure *failure);
+
+/* Likewise for sums; the results are `bytes` from dst on. */
+gm_status gm_cuda_sum_host(int device, const gm_plan *plan, char *dst, int64_t bytes, gm_dtype to, const char *src,
+                           gm_dtype from, gm_stage_id stage, gm_host_copy copy, gm_failure *failure);
 
 /* Swaps axes a and b of equal length inside one array, on `stream` of `device`. The view must not overlap itself. */
 gm_status gm_cuda_swap_axes(int device, void *stream, const gm_array *array, int a, int b, gm_failure *failure);
@@ -74,6 +84,7 @@ gm_status gm_cuda_run_stage(int device, void *stream, const gm_lesson_call *call
 /* Memory of the device, ordered on the stream. */
 gm_status gm_cuda_alloc(int device, void *stream, int64_t bytes, void **memory, gm_failure *failure);
 void gm_cuda_free(int device, void *stream, void *memory);
+gm_status gm_cuda_zero(int device, void *stream, void *memory, int64_t bytes, gm_failure *failure);
 
 /* Makes what comes on `later` wait for what is on `first` now; neither waits on the host. */
 gm_status gm_cuda_order(int device, void *first, void *later, gm_failure *failure);

@@ -71,6 +71,19 @@ static gm_status read_figures(const gm_driver *driver, CUdevice device, gm_cuda_
     return status;
 }
 
+/* Temporary arrays and the scratch of sums; what is kept between them is no more than this. */
+static gm_status make_pool(gm_gpu *gpu, CUdevice device, gm_failure *failure)
+{
+    const CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+    cuuint64_t kept = 32 << 20;
+
+    gm_status status = GM_CU(gpu->driver, failure, cuMemPoolCreate, &gpu->pool, &properties);
+    if (status != GM_OK)
+        return status;
+    return GM_CU(gpu->driver, failure, cuMemPoolSetAttribute, gpu->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept);
+}
+
 static gm_gpu_kernels *open_device(int ordinal, gm_failure *failure)
 {
     const gm_driver *driver = gm_driver_open(failure);
@@ -89,10 +102,10 @@ static gm_gpu_kernels *open_device(int ordinal, gm_failure *failure)
     if (!made || !modules) {
         snprintf(failure->text, sizeof failure->text, "the table of the kernels of a CUDA device");
         failure->status = GM_NO_MEMORY;
-    } else if (GM_CU(driver, failure, cuDeviceGet, &device, ordinal) == GM_OK &&
+    } else if ((made->gpu.driver = driver) && GM_CU(driver, failure, cuDeviceGet, &device, ordinal) == GM_OK &&
                read_figures(driver, device, &made->gpu.figures, failure) == GM_OK &&
-               GM_CU(driver, failure, cuDevicePrimaryCtxRetain, &made->gpu.context, device) == GM_OK) {
-        made->gpu.driver = driver;
+               GM_CU(driver, failure, cuDevicePrimaryCtxRetain, &made->gpu.context, device) == GM_OK &&
+               make_pool(&made->gpu, device, failure) == GM_OK) {
         made->gpu.ordinal = ordinal;
         made->modules = modules;
         pthread_mutex_init(&made->loading, NULL);

@@ -7,6 +7,7 @@ typedef struct gm_gpu {
     const gm_driver *driver;
     int ordinal;
     CUcontext context; /* the primary one, which other libraries share */
+    CUmemoryPool pool; /* our own: the device's usual one gives everything back at each synchronisation */
     gm_cuda_figures figures;
 } gm_gpu;
 

@@ -1,4 +1,4 @@
-/* Movement between arrays in host memory through a device. The arrays travel in pieces by pinned buffers, so that the
+/* Movement between arrays in host memory, and sums of them, through a device. The arrays travel in pieces by pinned buffers, so that the
  * copy into one buffer, the transfer of another, the kernels and the way back are under way at once. */
 #include "backend.h"
 #include "gpu.h"
@@ -141,9 +141,11 @@ static gm_cut cut_plan(const gm_plan *plan)
         if (llabs(plan->axis[i].src) > llabs(plan->axis[cut.axis].src))
             cut.axis = i;
     }
+    cut.span = cut.run;
+    if (plan->naxes == 0)
+        return cut;
     const gm_axis *axis = &plan->axis[cut.axis];
     int64_t step = llabs(axis->src);
-    cut.span = cut.run;
     cut.run -= step * (axis->len - 1);
     /* Where one index reaches into the next, slabs would be sent twice. */
     cut.each = cut.run > step ? axis->len : step < PIECE ? PIECE / step : 1;
@@ -206,19 +208,54 @@ static gm_plan with_an_axis(const gm_plan *plan)
     return made;
 }
 
-static gm_status visit_device(gm_trip *trip, const gm_plan *plan, char *dst, const char *src, gm_stage_id stage)
+/* What a visit to the device is for. */
+typedef struct gm_errand {
+    const gm_plan *plan;
+    char *dst;
+    const char *src;
+    gm_stage_id stage;
+    int64_t bytes; /* of the results */
+    gm_dtype to, from;
+} gm_errand;
+
+typedef gm_status gm_errand_fn(const gm_trip *trip, const gm_errand *errand, const gm_cut *cut, CUdeviceptr to,
+                               CUdeviceptr from);
+
+static gm_status move(const gm_trip *trip, const gm_errand *errand, const gm_cut *cut, CUdeviceptr to, CUdeviceptr from)
+{
+    return travel(trip, errand->plan, cut, errand->dst, errand->src, to, from, errand->stage);
+}
+
+/* The results are few, or at least no more than the items: nothing is gained by sending them back one by one. */
+static gm_status sum(const gm_trip *trip, const gm_errand *errand, const gm_cut *cut, CUdeviceptr to, CUdeviceptr from)
+{
+    const gm_staging *staging = trip->staging;
+
+    gm_status status = transfer(trip, UP, (char *)errand->src + cut->first, from, cut->span);
+    if (status == GM_OK)
+        status = gm_cuda_sum(staging->gpu->ordinal, staging->stream[UP], errand->plan, (char *)(uintptr_t)to,
+                             errand->to, (const char *)(uintptr_t)from - cut->first, errand->from, errand->stage,
+                             trip->failure);
+    if (status == GM_OK)
+        status = turn(trip);
+    if (status == GM_OK)
+        status = transfer(trip, DOWN, errand->dst, to, errand->bytes);
+    return status == GM_OK ? finish(trip) : status;
+}
+
+static gm_status visit_device(gm_trip *trip, const gm_errand *errand, gm_errand_fn *work)
 {
     const gm_staging *staging = trip->staging;
     int device = staging->gpu->ordinal;
-    gm_cut cut = cut_plan(plan);
+    gm_cut cut = cut_plan(errand->plan);
     void *to = NULL, *from = NULL;
     gm_failure ignored;
 
-    gm_status status = gm_cuda_alloc(device, staging->stream[UP], plan->items * plan->item, &to, trip->failure);
+    gm_status status = gm_cuda_alloc(device, staging->stream[UP], errand->bytes, &to, trip->failure);
     if (status == GM_OK)
         status = gm_cuda_alloc(device, staging->stream[UP], cut.span, &from, trip->failure);
     if (status == GM_OK)
-        status = travel(trip, plan, &cut, dst, src, (CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from, stage);
+        status = work(trip, errand, &cut, (CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from);
     if (status != GM_OK) {
         gm_cuda_wait(device, staging->stream[DOWN], &ignored);
         for (int i = 0; i < SLOTS; i++)
@@ -229,13 +266,12 @@ static gm_status visit_device(gm_trip *trip, const gm_plan *plan, char *dst, con
     return status;
 }
 
-gm_status gm_cuda_move_host(int device, const gm_plan *plan, char *dst, const char *src, gm_stage_id stage,
-                            gm_host_copy copy, gm_failure *failure)
+static gm_status run_errand(int device, const gm_errand *errand, gm_errand_fn *work, gm_host_copy copy,
+                            gm_failure *failure)
 {
     /* Memory and streams of our own may be made while another thread captures a graph, if we say that we know. */
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     gm_visit visit;
-    gm_plan cut = with_an_axis(plan);
 
     const gm_gpu *gpu = gm_gpu_get(device, failure);
     if (!gpu || gm_visit_begin(&visit, gpu, failure) != GM_OK)
@@ -246,9 +282,26 @@ gm_status gm_cuda_move_host(int device, const gm_plan *plan, char *dst, const ch
     gpu->driver->cuThreadExchangeStreamCaptureMode(&mode);
     gm_status status = prepare(trip.staging, gpu, failure);
     if (status == GM_OK)
-        status = visit_device(&trip, &cut, dst, src, stage);
+        status = visit_device(&trip, errand, work);
     gpu->driver->cuThreadExchangeStreamCaptureMode(&mode);
     pthread_mutex_unlock(&trip.staging->busy);
     gm_visit_end(&visit);
     return status;
+}
+
+gm_status gm_cuda_move_host(int device, const gm_plan *plan, char *dst, const char *src, gm_stage_id stage,
+                            gm_host_copy copy, gm_failure *failure)
+{
+    gm_plan cut = with_an_axis(plan);
+    gm_errand errand = {.plan = &cut, .dst = dst, .src = src, .stage = stage, .bytes = plan->items * plan->item};
+
+    return run_errand(device, &errand, move, copy, failure);
+}
+
+gm_status gm_cuda_sum_host(int device, const gm_plan *plan, char *dst, int64_t bytes, gm_dtype to, const char *src,
+                           gm_dtype from, gm_stage_id stage, gm_host_copy copy, gm_failure *failure)
+{
+    gm_errand errand = {plan, dst, src, stage, bytes, to, from};
+
+    return run_errand(device, &errand, sum, copy, failure);
 }

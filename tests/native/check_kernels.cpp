@@ -7,6 +7,8 @@
 #include "../../csrc/kernels/matrix.cu"
 #undef GM_KERNEL
 #include "../../csrc/kernels/rows.cu"
+#include "../../csrc/kernels/sum_down.cu"
+#include "../../csrc/kernels/sum_run.cu"
 #include "../../csrc/kernels/tile.cu"
 
 extern "C" {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <type_traits>
 #include <ucontext.h>
 #include <vector>
 
@@ -23,6 +24,9 @@ using std::min;
 
 struct alignas(16) uint4 {
     unsigned x, y, z, w;
+};
+struct alignas(16) ulonglong2 {
+    unsigned long long x, y;
 };
 struct gm_index {
     unsigned x;
@@ -52,6 +56,66 @@ static unsigned __byte_perm(unsigned a, unsigned b, unsigned which)
 static unsigned __funnelshift_r(unsigned low, unsigned high, unsigned bits)
 {
     return (unsigned)(((uint64_t)high << 32 | low) >> (bits & 31));
+}
+
+template <typename T, int SIZE> static T dot(T a, T b, int n)
+{
+    T sum = 0;
+    for (int i = 0; i < n; i++)
+        if (SIZE == 1)
+            sum += (T)(std::is_signed_v<T> ? (T)(int8_t)(a >> 8 * i) : (T)(uint8_t)(a >> 8 * i)) *
+                   (std::is_signed_v<T> ? (T)(int8_t)(b >> 8 * i) : (T)(uint8_t)(b >> 8 * i));
+        else
+            sum += (T)(std::is_signed_v<T> ? (T)(int16_t)(a >> 16 * i) : (T)(uint16_t)(a >> 16 * i)) *
+                   (std::is_signed_v<T> ? (T)(int8_t)(b >> 8 * i) : (T)(uint8_t)(b >> 8 * i));
+    return sum;
+}
+
+template <typename T> static T __dp4a(T a, T b, T c)
+{
+    return c + dot<T, 1>(a, b, 4);
+}
+
+template <typename T> static T __dp2a_lo(T a, T b, T c)
+{
+    return c + dot<T, 2>(a, b, 2);
+}
+
+template <typename To, typename From> static To same_bits(From from)
+{
+    To to;
+    memcpy(&to, &from, sizeof to);
+    return to;
+}
+
+static float __uint_as_float(unsigned bits)
+{
+    return same_bits<float>(bits);
+}
+
+static double __longlong_as_double(long long bits)
+{
+    return same_bits<double>(bits);
+}
+
+static long long __double_as_longlong(double x)
+{
+    return same_bits<long long>(x);
+}
+
+static float __fmaf_rn(float a, float b, float c)
+{
+    return fmaf(a, b, c);
+}
+
+static double __fma_rn(double a, double b, double c)
+{
+    return fma(a, b, c);
+}
+
+static float gm_emulated_half(unsigned short bits)
+{
+    return (float)same_bits<_Float16>(bits);
 }
 
 template <typename T> static T __ldg(const T *from)
@@ -99,6 +163,17 @@ static void __syncthreads()
 static void __syncwarp(unsigned = 0xffffffffu)
 {
     wait_at(barriers[threadIdx.x / 32]);
+}
+
+// What a lane gives, and what it takes; lanes of a warp come here together.
+template <typename T> static T __shfl_xor_sync(unsigned, T value, int apart)
+{
+    static T given[1024];
+    given[threadIdx.x] = value;
+    __syncthreads();
+    value = given[threadIdx.x ^ (unsigned)apart];
+    __syncthreads();
+    return value;
 }
 
 // Whether any thread of the block says so: once in a kernel.

@@ -156,10 +156,12 @@ int cuLaunchKernel(void *function, unsigned grid, unsigned, unsigned, unsigned b
     put(stream, [=, run = kernel->second(arguments)] { launch(grid, block, run); });
     return 0;
 }
-int cuMemAllocAsync(unsigned long long *memory, size_t bytes, void *stream)
+int cuMemPoolCreate(void **pool, const void *) { return *pool = pool, 0; }
+int cuMemPoolSetAttribute(void *, int, void *) { return 0; }
+int cuMemAllocFromPoolAsync(unsigned long long *memory, size_t bytes, void *, void *stream)
 {
     hold held(lock_of_all);
-    if (int error = begin("cuMemAllocAsync", "on " + NAMED(id(stream))))
+    if (int error = begin("cuMemAllocFromPoolAsync", "on " + NAMED(id(stream))))
         return error;
     auto *made = (size_t *)aligned_alloc(256, (bytes + 511) / 256 * 256);
     if (!made)
@@ -193,6 +195,12 @@ int cuMemcpyAsync(unsigned long long to, unsigned long long from, size_t bytes, 
     hold held(lock_of_all);
     put(stream, [=] { memcpy((void *)to, (void *)from, bytes); });
     return begin("cuMemcpyAsync", "on " + NAMED(id(stream)));
+}
+int cuMemsetD8Async(unsigned long long memory, unsigned char value, size_t bytes, void *stream)
+{
+    hold held(lock_of_all);
+    put(stream, [=] { memset((void *)memory, value, bytes); });
+    return begin("cuMemsetD8Async", "on " + NAMED(id(stream)));
 }
 int cuPointerGetAttribute(int *device, int, unsigned long long) { return *device = 0, begin("cuPointerGetAttribute"); }
 
@@ -263,7 +271,8 @@ int cuGetProcAddress_v2(const char *name, void **function, int, unsigned long lo
         FUNCTION(cuDevicePrimaryCtxRetain) FUNCTION(cuGetErrorName) FUNCTION(cuGetErrorString)
         FUNCTION(cuModuleLoadData) FUNCTION(cuModuleGetFunction) FUNCTION(cuFuncGetAttribute)
         FUNCTION(cuFuncSetAttribute) FUNCTION(cuThreadExchangeStreamCaptureMode) FUNCTION(cuLaunchKernel)
-        FUNCTION(cuMemAllocAsync) FUNCTION(cuMemFreeAsync) FUNCTION(cuMemHostAlloc) FUNCTION(cuMemcpyAsync)
+        FUNCTION(cuMemPoolCreate) FUNCTION(cuMemPoolSetAttribute) FUNCTION(cuMemAllocFromPoolAsync) FUNCTION(cuMemFreeAsync) FUNCTION(cuMemHostAlloc) FUNCTION(cuMemcpyAsync)
+        FUNCTION(cuMemsetD8Async)
         FUNCTION(cuPointerGetAttribute) FUNCTION(cuStreamCreate) FUNCTION(cuStreamIsCapturing)
         FUNCTION(cuStreamSynchronize) FUNCTION(cuStreamWaitEvent) FUNCTION(cuEventCreate) FUNCTION(cuEventDestroy)
         FUNCTION(cuEventRecord) FUNCTION(cuEventQuery) FUNCTION(cuEventSynchronize)};

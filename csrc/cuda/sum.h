@@ -1,0 +1,21 @@
+/* Lays a sum out for the kernels. */
+#pragma once
+#include "../base/dtype.h"
+#include "../base/plan.h"
+#include "../kernels/sum.h"
+
+typedef enum gm_sum_form { GM_SUM_FLAT, GM_SUM_RUN, GM_SUM_LANES, GM_SUM_DOWN, GM_SUM_GENERAL } gm_sum_form;
+
+typedef struct gm_sum_launch {
+    gm_sum_form form;
+    const char *kernel; /* a type's name follows */
+    gm_dtype type;      /* of what the kernel adds: the parts of a complex number apart, int64 for uint64 */
+    unsigned blocks, threads, shared;
+    int64_t partials; /* 16 bytes each, in the scratch */
+    gm_sum sum;
+    gm_sum_axes axes; /* flat has none */
+} gm_sum_launch;
+
+/* dst, src: of the plan's first item. Summed axes have dst == 0; the results' places are aligned to their type. */
+void gm_sum_make(gm_sum_launch *made, const gm_plan *plan, const char *dst, gm_dtype to, const char *src, gm_dtype from,
+                 int processors);
