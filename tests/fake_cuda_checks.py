@@ -661,10 +661,13 @@ def test_no_memory_for_the_buffers_on_the_way(driver):
     assert times_it_fails(driver, "cuMemHostAlloc", numbers(3, 4), next(untouched)) == 3
 
 
-def test_sums_are_refused(driver):
-    for x, options in [(ByDLPack(numbers(3)), {}), (numbers(3), {"device": "cuda"})]:
-        with pytest.raises(NotImplementedError, match="sum of an array on a CUDA device"):
-            gpumem.sum(x, **options)
+def test_sums_wait_for_what_is_under_way(driver):
+    """The second one is of many blocks, and has a scratch."""
+    lib = Library()
+    for x in (np.arange(12, dtype="f4").reshape(3, 4), np.ones((2, 70000), "f4")):
+        result = gpumem.sum(lib.array(filled(driver, x, THEIRS)), axis=1)
+        driver.run()
+        assert result.array.tobytes() == x.sum(1).tobytes()
 
 
 def test_stages_are_cuda_s_own(driver):

@@ -32,8 +32,8 @@ static int send(gm_state *state, const gm_transfer *transfer, const gm_array *ds
 
     gm_plan_make(&plan, src->itemsize, dst->ndim, dst->shape, src->strides, dst->strides);
     PyThreadState *saved = PyEval_SaveThread();
-    gm_status status =
-        gm_cuda_move_host(transfer->through, &plan, dst->data, src->data, transfer->stage, gm_host_copy_of(state), &failure);
+    gm_status status = gm_cuda_move_host(transfer->through, &plan, dst->data, src->data, transfer->stage,
+                                         gm_host_copy_of(state), &failure);
     PyEval_RestoreThread(saved);
     return status == GM_OK ? 0 : gm_raise(status, failure.text);
 }

@@ -36,9 +36,9 @@ gm_status gm_cuda_device_of(const void *memory, int *device, gm_failure *failure
 gm_status gm_cuda_move(int device, void *stream, const gm_plan *plan, char *dst, const char *src, gm_stage_id stage,
                        gm_failure *failure);
 
-/* dst = the sums of src, whose summed axes have dst == 0 in the plan; accumulated as ../cpu/sum.h says, but that a float
- * is added in an order of the device's: the same for the same shape, strides, types and alignment of src to 16 bytes on
- * the same chip. Items of src may lie anywhere, results at multiples of their size, or of their parts'. */
+/* dst = the sums of src, whose summed axes have dst == 0 in the plan; accumulated as ../cpu/sum.h says, but that a
+ * float is added in an order of the device's: the same for the same shape, strides, types and alignment of src to 16
+ * bytes on the same chip. Items of src may lie anywhere, results at multiples of their size, or of their parts'. */
 gm_status gm_cuda_sum(int device, void *stream, const gm_plan *plan, char *dst, gm_dtype to, const char *src,
                       gm_dtype from, gm_stage_id stage, gm_failure *failure);
 

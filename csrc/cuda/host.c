@@ -1,5 +1,6 @@
-/* Movement between arrays in host memory, and sums of them, through a device. The arrays travel in pieces by pinned buffers, so that the
- * copy into one buffer, the transfer of another, the kernels and the way back are under way at once. */
+/* Movement between arrays in host memory, and sums of them, through a device. The arrays travel in pieces by pinned
+ * buffers, so that the copy into one buffer, the transfer of another, the kernels and the way back are under way at
+ * once. */
 #include "backend.h"
 #include "gpu.h"
 #include <pthread.h>
@@ -233,9 +234,9 @@ static gm_status sum(const gm_trip *trip, const gm_errand *errand, const gm_cut 
 
     gm_status status = transfer(trip, UP, (char *)errand->src + cut->first, from, cut->span);
     if (status == GM_OK)
-        status = gm_cuda_sum(staging->gpu->ordinal, staging->stream[UP], errand->plan, (char *)(uintptr_t)to,
-                             errand->to, (const char *)(uintptr_t)from - cut->first, errand->from, errand->stage,
-                             trip->failure);
+        status =
+            gm_cuda_sum(staging->gpu->ordinal, staging->stream[UP], errand->plan, (char *)(uintptr_t)to, errand->to,
+                        (const char *)(uintptr_t)from - cut->first, errand->from, errand->stage, trip->failure);
     if (status == GM_OK)
         status = turn(trip);
     if (status == GM_OK)

@@ -10,18 +10,18 @@ enum {
     LANES_VECTORS = 4 * WARP, /* of the longest line that is a warp's */
     BLOCKS = 7,               /* that a multiprocessor is given, before what is summed is left in one piece */
     BLOCKS_DOWN = 4,          /* that it holds at once */
-    FLAT_BLOCKS = 2, /* and of so many threads, for one sum: each has a part to join */
+    FLAT_BLOCKS = 2,          /* and of so many threads, for one sum: each has a part to join */
     FLAT_THREADS = 512,
     RUN_EACH = 8, /* vectors of a line to a thread */
     RUN_LEAST = 64,
     CHUNK = 65536, /* bytes */
     CHUNKS = 4096, /* blocks of one wave after the other read what lies together */
     CHUNK_THREADS = 512,
-    CHUNK_LEAST = 16384, /* of one line of many */
+    CHUNK_LEAST = 16384,  /* of one line of many */
     ONCE_FROM = 24 << 20, /* bytes: a little more than the second-level cache is read past it */
     ONCE_BELOW = 192 << 20,
     PACKED = 2048, /* bytes of a line */
-    ABOVE = 16, /* threads above one another, at the most, where there are columns enough */
+    ABOVE = 16,    /* threads above one another, at the most, where there are columns enough */
     SHORT = 2048,  /* bytes of a result that are not worth a block */
     FOLDED = 64,   /* columns of a matrix that is folded, at the most */
     FOLD_ACROSS = 64
@@ -170,8 +170,8 @@ static int64_t hand_over(gm_sum_launch *made, const gm_sum_view *view, const gm_
     return product[SUMMED];
 }
 
-/* Cuts the lines, and what is inside them, into slices that make about `wanted` blocks with the groups. Lines: at least so
- * many to a slice; inside: so many slices at the most. */
+/* Cuts the lines, and what is inside them, into slices that make about `wanted` blocks with the groups. Lines: at least
+ * so many to a slice; inside: so many slices at the most. */
 static void cut(gm_sum_launch *made, int64_t groups, int64_t wanted, int64_t least_lines, int64_t most_inner)
 {
     gm_sum *sum = &made->sum;
@@ -306,8 +306,8 @@ static int fold(gm_sum_launch *made, const gm_sum_view *view, const gm_axis *col
     gm_sum *sum = &made->sum;
     int64_t load = width * view->size, joined = width / common(columns->len, width);
 
-    if (columns->len > FOLDED || view->results > columns->len || sum->lines > 1 || sum->step != columns->len * view->size ||
-        rows->len < 16 * joined * FOLD_ACROSS)
+    if (columns->len > FOLDED || view->results > columns->len || sum->lines > 1 ||
+        sum->step != columns->len * view->size || rows->len < 16 * joined * FOLD_ACROSS)
         return 0;
     joined *= most(1, FOLD_ACROSS / (joined * columns->len / width));
     sum->folded = (int)columns->len;

@@ -21,9 +21,9 @@ typedef struct gm_sum {
     unsigned long long tag;                /* of this launch: marks what its blocks leave for one another */
     unsigned long long *scratch;           /* slices x groups x results of a group: a partial sum and a tag each */
     long long lines, lines_each;           /* in all; in a slice */
-    long long inner; /* vectors of a line (lanes), rows (down), items (general) */
+    long long inner;                       /* vectors of a line (lanes), rows (down), items (general) */
     long long chunk; /* flat, run: bytes that a slice has of a line; flat, 0: vectors in turn with all other slices */
-    long long bytes;             /* of a line (flat, run, lanes, packed) */
+    long long bytes; /* of a line (flat, run, lanes, packed) */
     unsigned int groups, inner_slices, slices;
     unsigned int tiles;    /* down, general: groups beside one another, for each index of the outer kept axes */
     int to;                /* gm_dtype of the results */

@@ -165,17 +165,6 @@ static void __syncwarp(unsigned = 0xffffffffu)
     wait_at(barriers[threadIdx.x / 32]);
 }
 
-// What a lane gives, and what it takes; lanes of a warp come here together.
-template <typename T> static T __shfl_xor_sync(unsigned, T value, int apart)
-{
-    static T given[1024];
-    given[threadIdx.x] = value;
-    __syncthreads();
-    value = given[threadIdx.x ^ (unsigned)apart];
-    __syncthreads();
-    return value;
-}
-
 // Whether any thread of the block says so: once in a kernel.
 static bool any;
 

@@ -175,11 +175,11 @@ def _ptx_arch(chip: str) -> str:
 
 def _included(source: Path) -> set[Path]:
     """The file and everything of ours that it includes."""
-    found, new = set(), {source}
+    found, new = set(), {source.resolve()}
     while new:
         found |= new
-        lines = "\n".join(path.read_text() for path in new)
-        new = {source.parent / name for name in re.findall(r'#include "(.+)"', lines)} - found
+        named = [(path.parent, name) for path in new for name in re.findall(r'#include "(.+)"', path.read_text())]
+        new = {(folder / name).resolve() for folder, name in named} - found
     return found
 
 
