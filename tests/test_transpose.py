@@ -100,6 +100,20 @@ def test_every_pair_of_start_offsets_leaves_the_guards_alone(stage, dtype):
     assert GUARD >= 64
 
 
+@pytest.mark.parametrize("ahead, behind", [(0, 0), (0, 16), (16, 0), (16, 16), (16, 17), (40, 3)])
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "c16"])
+def test_runs_that_all_begin_at_one_place_inside_a_line(dtype, ahead, behind):
+    """Whole lines are put together from two, and the last columns reach back to where the shift is another one."""
+    size = np.dtype(dtype).itemsize
+    for rows, columns in [(832, 256), (832, 1152), (833, 1024), (2048, 260), (3 * 48, 48 * 20)]:
+        shape = (rows // size * 4, columns)
+        source = dense(dtype, shape, ahead).view(seed=rows)
+        target = dense(dtype, shape[::-1], behind).view(fill=0xA5)
+        expected = target.after(source.x.T)
+        gpumem.transpose(source.x, out=target.x, stage="streaming")
+        assert target.buffer.tobytes() == expected, shape
+
+
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("dtype", ["u1", "u2", "V3", "f4", "f8", "V12", "c16"])
 def test_nothing_outside_of_the_arrays_is_touched(stage, dtype):

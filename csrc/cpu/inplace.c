@@ -26,10 +26,11 @@ typedef struct swap_job {
     gm_panel_fn *panel;         /* NULL: tiles are written by ordinary stores */
     int64_t vector, run;        /* items of a kernel's vector, and of a panel's runs */
     int64_t image_pitch;
-    void (*fence)(void);        /* after a thread's last panel */
-    int64_t *row_step;          /* of the array, from its first row to each of a tile */
-    int64_t tile, pitch, tiles; /* items of a tile's side, bytes between its rows in scratch, tiles along an axis */
-    gm_fill fill;               /* small matrices: the batch axis is the split */
+    void (*fence)(void);            /* after a thread's last panel */
+    int64_t *row_step;              /* of the array, from its first row to each of a tile */
+    int64_t *line_dst, *line_image; /* as in gm_panel */
+    int64_t tile, pitch, tiles;     /* items of a tile's side, bytes between its rows in scratch, tiles along an axis */
+    gm_fill fill;                   /* small matrices: the batch axis is the split */
     int64_t batch, batch_step;
     char *scratch;
     int64_t scratch_bytes, units, grain;
@@ -86,7 +87,7 @@ static void store(const swap_job *job, char *tile, const char *scratch, int64_t 
 
 /* What a thread works with: what panels need of scratch. */
 typedef struct bench {
-    char *image, *carry;
+    char *image, *carry, *before;
     gm_left left;
 } bench;
 
@@ -120,7 +121,11 @@ static void turn(const swap_job *job, bench *at, char *dst, char *src, int64_t p
             .cols = columns,
             .image = at->image,
             .pitch = job->image_pitch,
+            .line_dst = job->line_dst,
+            .line_image = job->line_image,
+            .line_run = job->run * job->item,
             .carry = at->carry,
+            .before = at->before,
             .continues = first > 0,
             .goes_on = now < rest,
             .left = &at->left,
@@ -135,6 +140,12 @@ static void turn(const swap_job *job, bench *at, char *dst, char *src, int64_t p
             load(job, src + first * pitch, next.tile + first * job->row, now, next.columns,
                  now == rest ? next.mirror : NULL);
     }
+}
+
+/* Of a panel, in whole tiles. */
+static int64_t most_rows(const swap_job *job)
+{
+    return job->run + job->vector;
 }
 
 /* One unit of work: the tiles of row `i` from the diagonal on, with their mirror images. */
@@ -165,6 +176,7 @@ static void stream_tiles(const swap_job *job, char *data, int64_t i, char *scrat
     bench at = {.image = scratch + job->tile * job->pitch};
 
     at.carry = at.image + 2 * job->vector * job->image_pitch;
+    at.before = at.carry + job->tile * LINE;
     load(job, scratch, upper, rows, rows, NULL);
     for (int64_t j = i; j < job->tiles; j++, upper += across, lower += down) {
         next_tile next = {NULL, NULL, 0};
@@ -254,7 +266,8 @@ static void count_tiles(swap_job *job)
         job->units *= job->outer[k].len;
     job->scratch_bytes = 2 * job->tile * job->pitch;
     if (job->panel)
-        job->scratch_bytes = job->tile * (job->pitch + LINE) + 2 * job->vector * job->image_pitch;
+        job->scratch_bytes =
+            job->tile * (job->pitch + LINE) + 2 * job->vector * job->image_pitch + most_rows(job) * LINE;
 }
 
 /* Tiles past the caches: of rows that are long enough to be read at memory's speed, no more than the second cache
@@ -325,7 +338,9 @@ gm_status gm_cpu_swap_axes(const gm_cpu *cpu, const gm_array *array, int a, int 
         count_tiles(&job);
     }
     job.scratch_bytes = (job.scratch_bytes + 4095) / 4096 * 4096 + LINE;
-    job.scratch = gm_alloc((size_t)(parts * job.scratch_bytes + job.tile * (int64_t)sizeof *job.row_step));
+    int64_t run_lines = job.panel ? job.run * job.item / LINE : 0;
+    int64_t entries = job.tile + run_lines * (job.tile + job.vector);
+    job.scratch = gm_alloc((size_t)(parts * job.scratch_bytes + entries * (int64_t)sizeof *job.row_step));
     if (!job.scratch) {
         gm_free(program);
         return GM_NO_MEMORY;
@@ -333,6 +348,12 @@ gm_status gm_cpu_swap_axes(const gm_cpu *cpu, const gm_array *array, int a, int 
     job.row_step = (int64_t *)(job.scratch + parts * job.scratch_bytes);
     for (int64_t i = 0; i < job.tile; i++)
         job.row_step[i] = i * job.row;
+    job.line_dst = job.row_step + job.tile;
+    job.line_image = job.line_dst + run_lines * job.tile;
+    for (int64_t i = 0; i < run_lines * job.tile; i++)
+        job.line_dst[i] = i / run_lines * job.row + i % run_lines * LINE;
+    for (int64_t i = 0; i < run_lines * job.vector; i++)
+        job.line_image[i] = i / run_lines * job.image_pitch + i % run_lines * LINE;
     job.grain = 1 + (int64_t)SHARE * job.units / total;
     if (job.grain > (job.units + parts - 1) / parts)
         job.grain = (job.units + parts - 1) / parts;

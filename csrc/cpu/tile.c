@@ -19,7 +19,7 @@ typedef struct job {
     int64_t tile_cols, chunk;
     char *dst, *stage;
     const char *src;
-    int64_t stage_bytes, carry_at, dense_at; /* of a thread; dense_at: or 0 */
+    int64_t stage_bytes, carry_at, before_at, dense_at; /* of a thread; dense_at: or 0 */
     _Atomic int64_t next;
 } job;
 
@@ -179,7 +179,7 @@ static void make_dense(const job *j, const gm_block_shape *shape, gm_panel *pane
 static void run_panels(const job *j, int64_t first, int64_t last, char *stage)
 {
     const gm_blocks *b = &j->blocks;
-    gm_left left = {.image = NULL};
+    gm_left left = {.turn = 0};
     cursor here, next;
 
     seek(j, &here, first);
@@ -198,7 +198,11 @@ static void run_panels(const job *j, int64_t first, int64_t last, char *stage)
             .cols = shape->cols,
             .image = stage,
             .pitch = b->pitch,
+            .line_dst = shape->line_dst,
+            .line_image = shape->line_image,
+            .line_run = shape->rows * b->item,
             .carry = stage + j->carry_at,
+            .before = stage + j->before_at,
             .continues = continues,
             .goes_on = goes_on,
             .left = &left,
@@ -266,6 +270,21 @@ static int rows_collide(const gm_blocks *b, int64_t cache)
     return together >= MANY;
 }
 
+/* Shorter runs where the rows of longer ones collide, and theirs do not. */
+static gm_status spread_rows(job *j, const gm_cpu *cpu, const gm_plan *plan, gm_block_options *options)
+{
+    gm_blocks fewer;
+    options->dst_run = 64 * GM_LINES;
+    gm_status status = gm_blocks_make(&fewer, plan, options);
+    if (status != GM_OK)
+        return status;
+    int better = fewer.panels && !rows_collide(&fewer, cpu->l2_bytes);
+    gm_blocks_free(better ? &j->blocks : &fewer);
+    if (better)
+        j->blocks = fewer;
+    return GM_OK;
+}
+
 /* Panels, if the plan has them and their runs' ends are whole lines, or go on, or are few. */
 static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int square, int shared)
 {
@@ -279,6 +298,7 @@ static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int
         .staged = 1,
         .walk_dst = 1,
         .panel = 1,
+        .apart = shared,
         .src_run = shifted           ? SHIFTED_RUN
                    : plan->item < 16 ? RUN
                                      : 2 * RUN,
@@ -286,13 +306,19 @@ static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int
         .rows_step = j->tile_cols,
     };
     gm_status status = gm_blocks_make(&j->blocks, plan, &options);
+    if (status == GM_OK && shifted && rows_collide(&j->blocks, cpu->l2_bytes)) {
+        status = spread_rows(j, cpu, plan, &options);
+        if (status != GM_OK)
+            gm_blocks_free(&j->blocks);
+    }
     if (status != GM_OK)
         return status;
     const gm_block_shape *shape = &j->blocks.shape[0];
     if (j->blocks.panels && (j->blocks.walk >= 0 || !shared || shape->rows * plan->item >= LONG_RUN)) {
         j->panel = j->kernels->panel[square];
         j->carry_at = 2 * j->tile_cols * j->blocks.pitch;
-        j->stage_bytes = j->carry_at + 64 * shape->cols;
+        j->before_at = j->carry_at + 64 * shape->cols;
+        j->stage_bytes = j->before_at + 64 * dense_rows(&j->blocks, shape);
         if (rows_collide(&j->blocks, cpu->l2_bytes)) {
             j->dense_at = j->stage_bytes;
             j->stage_bytes += dense_table(&j->blocks) + dense_rows(&j->blocks, shape) * dense_pitch(&j->blocks);

@@ -51,14 +51,25 @@ typedef struct gm_strip {
  * more rows of the source than the second cache keeps if their pitch is a power of two; shorter ones, more carries. */
 enum { GM_LINES = 2, GM_SHIFTED_LINES = 4 };
 
-/* The columns that a panel built last, left to stream out while the next one is built. */
-typedef struct gm_left {
-    const char *image; /* or NULL */
-    int64_t pitch;
-    int lines; /* of a run */
+/* Columns of a panel that are being built, or have been and now stream out. */
+typedef struct gm_image {
+    const char *image;
     char *dst;
+    int lie; /* how the runs lie in lines */
+    /* Where they all are whole lines long: lines `line` to lines - 1 of the panel's tables. */
+    const int64_t *line_dst, *line_image;
+    int64_t line, lines;
+    /* Else: columns `col` to cols - 1. */
+    int64_t col, cols, pitch, run_bytes;
     const int64_t *col_dst;
     char *carry;
+    int continues, goes_on;
+} gm_image;
+
+/* image[turn] streams out while the other one is built. */
+typedef struct gm_left {
+    gm_image image[2];
+    int turn;
 } gm_left;
 
 /* A block each of whose columns is one run of the destination. It is built and streamed out a tile's width at a time,
@@ -71,7 +82,11 @@ typedef struct gm_panel {
     int64_t rows, cols;
     char *image; /* room for two tiles' widths of runs, `pitch` apart, GM_STAGE_HEAD in front of each */
     int64_t pitch;
+    /* For runs of line_run bytes, whole lines: from dst to each line of each column, from an image to each of its. */
+    const int64_t *line_dst, *line_image;
+    int64_t line_run;
     char *carry;            /* a line for each column: what this block, or the one before, leaves of its run */
+    char *before;           /* room for a line for each row of whole tiles */
     int continues, goes_on; /* whether the block before left, and the next one completes, those lines */
     gm_left *left;          /* by the block before; nothing is left when there is no next one */
     gm_ahead ahead;         /* of the next block, if there is one */

@@ -63,6 +63,23 @@ static void grow(gm_blocks *b, const group *chain, int64_t run)
     }
 }
 
+/* Ends the source's chain, once its runs are long enough, before an axis along which the destination goes on after a
+ * few blocks: it would go on in other columns of the same block. */
+static void part_chains(const gm_blocks *b, group *src, const group *dst)
+{
+    enum { ENOUGH = 256, FEW = 16 }; /* bytes, blocks */
+    int64_t bytes = b->item;
+    for (int k = 0; k < src->n; k++) {
+        const gm_block_axis *axis = &b->axis[src->axis[k]];
+        for (int i = 1; i < dst->n && bytes >= ENOUGH; i++)
+            if (src->axis[k] == dst->axis[i] && axis->dst < FEW * b->options.dst_run) {
+                src->n = k;
+                return;
+            }
+        bytes *= axis->len;
+    }
+}
+
 static int64_t bytes_of(const gm_blocks *b)
 {
     int64_t bytes = b->item;
@@ -245,7 +262,9 @@ static int64_t make_shape(gm_blocks *b, const group *rows, const group *cols, in
     shape->strips = per_matrix * mat.count;
     b->row_step = rows->n ? out[rows->axis[0]] : b->item;
 
-    int64_t entries = row.count + 2 * mat.count + shape->strips * (step + 1) + 2 * col.count + runs.count;
+    int64_t run_lines = b->options.panel && row.count * b->item % 64 == 0 ? row.count * b->item / 64 : 0;
+    int64_t entries = row.count + 2 * mat.count + shape->strips * (step + 1) + 2 * col.count + runs.count +
+                      run_lines * (col.count + step);
     if (!table)
         return entries;
     int64_t *row_src = table, *mat_src = row_src + row.count, *mat_out = mat_src + mat.count;
@@ -261,6 +280,12 @@ static int64_t make_shape(gm_blocks *b, const group *rows, const group *cols, in
     fill(shape->col_src, &col, col.src);
     fill(shape->col_out, &col, col.out);
     fill(shape->run_dst, &runs, runs.out);
+    shape->line_dst = run_lines ? shape->run_dst + runs.count : NULL;
+    shape->line_image = run_lines ? shape->line_dst + run_lines * col.count : NULL;
+    for (int64_t i = 0; i < run_lines * col.count; i++)
+        shape->line_dst[i] = shape->col_out[i / run_lines] + i % run_lines * 64;
+    for (int64_t i = 0; i < run_lines * step; i++)
+        shape->line_image[i] = i / run_lines * b->pitch + i % run_lines * 64;
     for (int64_t m = 0, s = 0; m < mat.count; m++)
         for (int64_t p = 0; p < per_matrix; p++, s++) {
             /* The last strip reaches back over its neighbour rather than past the last row. */
@@ -286,6 +311,8 @@ gm_status gm_blocks_make(gm_blocks *b, const gm_plan *plan, const gm_block_optio
             (gm_block_axis){.len = plan->axis[i].len, .src = plan->axis[i].src, .dst = plan->axis[i].dst, .extent = 1};
     find_chain(b, 0, &src);
     find_chain(b, 1, &dst);
+    if (options->apart)
+        part_chains(b, &src, &dst);
     grow(b, &dst, options->dst_run);
     grow(b, &src, options->src_run);
     /* Chains that share their axes make a small block of long runs: lengthen them until it is worth its loops. */

@@ -15,6 +15,7 @@ typedef struct gm_block_options {
     int staged;               /* tiles build an image of the destination in scratch, which then streams out */
     int walk_dst;             /* go along the destination's runs from block to block, not along the source's */
     int panel;                /* blocks whose columns are one run of the destination each, if the plan has them */
+    int apart;                /* the source's runs do not go along axes where those of the destination soon go on */
     int64_t src_run, dst_run; /* bytes that a block's runs should have */
     int64_t rows_step;        /* rows of a strip; a tile's when it is square */
 } gm_block_options;
@@ -25,6 +26,7 @@ typedef struct gm_block_shape {
     int64_t *row_src;                  /* rows_step for each strip; those past its last row repeat it */
     int64_t *strip_out;                /* bytes from out to a strip's first row */
     int64_t *col_src, *col_out;        /* in the image; in the destination if it is written directly, or by panels */
+    int64_t *line_dst, *line_image;    /* of panels whose runs are whole lines: as in gm_panel; or NULL */
     int64_t runs, run_bytes, *run_dst; /* contiguous stretches of the destination */
 } gm_block_shape;
 

@@ -167,13 +167,18 @@ GM_INLINE void turn_items(int item, int p, vec *v)
  * lines are loaded whole and put together from two. Only AVX-512 permutes by a variable this cheaply. */
 
 #if GM_AVX512
-/* The last `back` bytes of a, then the first ones of b. */
-GM_INLINE vec join(vec a, vec b, intptr_t back)
+/* What joins the last `back` bytes of one line to the first ones of another. */
+GM_INLINE vec joint(intptr_t back)
 {
     const __m512i first =
         _mm512_set_epi64(0x3f3e3d3c3b3a3938, 0x3736353433323130, 0x2f2e2d2c2b2a2928, 0x2726252423222120,
                          0x1f1e1d1c1b1a1918, 0x1716151413121110, 0x0f0e0d0c0b0a0908, 0x0706050403020100);
-    return _mm512_permutex2var_epi8(b, _mm512_sub_epi8(first, _mm512_set1_epi8((char)back)), a);
+    return _mm512_sub_epi8(first, _mm512_set1_epi8((char)back));
+}
+
+GM_INLINE vec join(vec a, vec b, vec by)
+{
+    return _mm512_permutex2var_epi8(b, by, a);
 }
 
 /* The line that holds *p, which may lie beyond an array in part. Sanitizers need not know. */
@@ -188,10 +193,29 @@ GM_INLINE vec load_line(const char *p)
 GM_INLINE vec load_across(const char *p)
 {
 #if GM_AVX512
-    return join(load_line(p), load_line(p + 63), 64 - (intptr_t)((uintptr_t)p & 63));
+    return join(load_line(p), load_line(p + 63), joint(64 - (intptr_t)((uintptr_t)p & 63)));
 #else
     return load(p);
 #endif
+}
+
+/* How a panel's rows and runs lie in lines. All begin with one; or all at one place inside one; or anywhere, but each
+ * run goes on where the block before and this one end, and is whole lines long; or anyhow. */
+enum { WHOLE, ALIKE, SHIFTED, ANYHOW };
+
+/* The next vector of a row. Where rows do not begin with a line, the line loaded last stands in `before`: each is
+ * loaded once, as rows that collide in a set of the caches would evict each other's in between. */
+GM_INLINE vec load_row(int lie, const char *row, char *before, vec by)
+{
+#if GM_AVX512
+    if (lie != WHOLE) {
+        vec last = load(before), here = load_line(row + 63);
+        store(before, here);
+        return join(last, here, lie == ALIKE ? by : joint((intptr_t)(-(uintptr_t)row & 63)));
+    }
+#endif
+    (void)lie, (void)before, (void)by;
+    return load(row);
 }
 
 /* The columns of a tile whose row groups are turned. */
@@ -207,8 +231,9 @@ GM_INLINE void store_columns(int item, vec v[LANES][16], char *out, const int64_
     }
 }
 
-/* `across` where the rows are not aligned to lines. */
-GM_INLINE void tile(int item, int across, const char *src, const int64_t *row_src, char *out, const int64_t *col_out)
+/* `before`: a line for each row, where they do not lie in whole ones. */
+GM_INLINE void tile(int item, int lie, const char *src, const int64_t *row_src, char *before, char *out,
+                    const int64_t *col_out)
 {
     const int p = 16 / item;
     vec v[LANES][16];
@@ -217,8 +242,8 @@ GM_INLINE void tile(int item, int across, const char *src, const int64_t *row_sr
     {
         GM_UNROLL for (int i = 0; i < p; i++)
         {
-            const char *row = src + row_src[l * p + i];
-            v[l][i] = across ? load_across(row) : load(row);
+            const int r = l * p + i;
+            v[l][i] = load_row(lie, src + row_src[r], before + r * 64, (vec){0});
         }
         turn_items(item, p, v[l]);
     }
@@ -252,7 +277,7 @@ GM_INLINE void matrix_of(int item, const gm_matrix *m)
         char *dst = m->dst + col * m->col_dst;
         for (int64_t i = 0; i < m->rows; i += i ? n : first_row) {
             int64_t row = i + n <= m->rows ? i : m->rows - n;
-            tile(item, 0, src + row * m->row_src, row_src, dst + row * item, col_dst);
+            tile(item, WHOLE, src + row * m->row_src, row_src, NULL, dst + row * item, col_dst);
         }
     }
 }
@@ -344,7 +369,7 @@ GM_INLINE void strip_of(int item, gm_strip_fn *self, const gm_strip *s, gm_flush
         int64_t at = j + n <= s->cols ? j : s->cols - n;
         fetch_ahead(&ahead, n * GM_VECTOR / 64 + 1);
         if (s->rows == n && at >= 0) {
-            tile(item, 0, s->src + at * item, s->row_src, s->out, s->col_out + at);
+            tile(item, WHOLE, s->src + at * item, s->row_src, NULL, s->out, s->col_out + at);
         } else {
             gm_strip piece = *s;
             piece.src += j * item;
@@ -370,15 +395,15 @@ GM_STRIP(16)
 
 /* ---- panels --------------------------------------------------------------------------------------------------- */
 
-/* Columns from .. to - 1 of a panel, out of the image of those from `at` on: their whole lines. A first line that the
- * block before began is completed from the run's head, a last line that the next one completes goes to `carry`. */
-GM_INLINE void flush_columns(int item, const gm_panel *p, const char *image, int64_t at, int64_t from, int64_t to)
+/* The columns of an image whose runs lie anyhow. A first line that the block before began stands whole in the image; a
+ * last one that the next block completes goes to `carry`. */
+GM_INLINE void flush_columns(const gm_image *m)
 {
-    for (int64_t k = from; k < to; k++) {
-        char *dst = p->dst + p->col_dst[k], *carry = p->carry + k * 64;
-        const char *run = image + (k - at) * p->pitch + GM_STAGE_HEAD;
-        int64_t n = p->rows * item, misaligned = (int64_t)((uintptr_t)dst & 63);
-        if (misaligned && p->continues) {
+    for (int64_t k = m->col; k < m->cols; k++) {
+        char *dst = m->dst + m->col_dst[k];
+        const char *run = m->image + k * m->pitch;
+        int64_t n = m->run_bytes, misaligned = (int64_t)((uintptr_t)dst & 63);
+        if (misaligned && m->continues) {
             dst -= misaligned;
             run -= misaligned;
             n += misaligned;
@@ -391,18 +416,34 @@ GM_INLINE void flush_columns(int item, const gm_panel *p, const char *image, int
         }
         int64_t lines = n & -64;
         stream_lines(dst, run, lines);
-        if (n > lines && p->goes_on) {
-            GM_UNROLL for (int i = 0; i < 64; i += GM_VECTOR) store(carry + i, load(run + n - 64 + i));
+        if (n > lines && m->goes_on) {
+            GM_UNROLL for (int i = 0; i < 64; i += GM_VECTOR) store(m->carry + k * 64 + i, load(run + n - 64 + i));
         } else if (n > lines) {
             memcpy(dst + lines, run + lines, (size_t)(n - lines));
         }
     }
 }
 
-#if GM_AVX512
-/* The next four lines to fetch. What a row has beyond a multiple of four is fetched here. */
+/* What is left of an image, from line `next` on. */
+static __attribute__((noinline)) void finish_image(gm_image *m, int64_t next)
+{
+    for (; next < m->lines; next++) {
+        char *dst = m->dst + m->line_dst[next];
+        intptr_t back = (intptr_t)((uintptr_t)dst & 63);
+        const char *image = m->image + m->line_image[next] - back;
+        GM_UNROLL for (int k = 0; k < 64; k += GM_VECTOR) NT_STORE(dst - back + k, load_across(image + k));
+    }
+    flush_columns(m);
+    m->lie = WHOLE;
+    m->lines = m->cols = m->col = 0;
+}
+
+/* The next four lines to fetch; after the last ones, some again. What a row has beyond a multiple of four is fetched
+ * here. */
 GM_INLINE const char *next_four(gm_ahead *a)
 {
+    if (a->row == a->rows)
+        a->row--;
     for (;;) {
         uintptr_t first = (uintptr_t)(a->src + a->row_src[a->row]);
         const char *line = (const char *)(first & ~(uintptr_t)63) + a->line * 64;
@@ -420,162 +461,177 @@ GM_INLINE const char *next_four(gm_ahead *a)
     }
 }
 
-/* Between a tile's loads as many lines of the image before it stream out and lines of the next panel come in: so
- * memory never waits for the tile, nor the tile for memory. `lines` of a run; those of `left` start at column k. */
-GM_INLINE void tile_beside(int item, int shifted, int lines, const char *src, const int64_t *row_src, char *out,
-                           const int64_t *col_out, const gm_left *left, int64_t k, gm_ahead *ahead)
+/* The image that streams out beside a tile, and what shifts rows and runs that lie alike. */
+typedef struct beside {
+    char *dst;
+    const char *image;
+    const int64_t *line_dst, *line_image;
+    int64_t fetch; /* lines to fetch for each four rows, if the next panel's are short */
+    vec by_row, by_run;
+} beside;
+
+GM_INLINE void stream_line(int lie, const beside *b, int line, int at)
 {
-    const int items = 16 / item;
-    const char *four = NULL, *run = NULL;
-    vec v[LANES][16], before = {0};
-    char *dst = NULL;
-    intptr_t back = 0;
+    (void)lie;
+    char *dst = b->dst + b->line_dst[line] + at;
+    const char *image = b->image + b->line_image[line] + at;
+#if GM_AVX512
+    if (lie == ALIKE) {
+        NT_STORE(dst, join(load(image - 64), load(image), b->by_run));
+    } else if (lie == SHIFTED) {
+        intptr_t back = (intptr_t)((uintptr_t)dst & 63);
+        NT_STORE(dst - back, join(load(image - 64), load(image), joint(back)));
+    } else
+#endif
+        NT_STORE(dst, load(image));
+}
+
+/* Between a tile's loads as many lines of the image before it stream out, and lines of the next panel come in: so
+ * memory never waits for the tile, nor the tile for memory. */
+GM_INLINE void tile_beside(int item, int lie, const char *src, const int64_t *row_src, char *before, char *out,
+                           const int64_t *col_out, const beside *b, gm_ahead *ahead)
+{
+    const int p = 16 / item;
+    const char *four = NULL;
+    vec v[LANES][16];
 
     GM_UNROLL for (int l = 0; l < LANES; l++)
     {
-        GM_UNROLL for (int i = 0; i < items; i++)
+        GM_UNROLL for (int i = 0; i < p; i++)
         {
-            const int r = l * items + i, line = r % lines;
-            v[l][i] = shifted ? load_across(src + row_src[r]) : load(src + row_src[r]);
-            if (r % 4 == 0)
-                four = next_four(ahead);
-            __builtin_prefetch(four + r % 4 * 64, 0, 2);
-            if (line == 0) {
-                dst = left->dst + left->col_dst[k + r / lines];
-                run = left->image + (k + r / lines) * left->pitch + GM_STAGE_HEAD;
-                if (shifted) {
-                    back = (intptr_t)((uintptr_t)dst & 63);
-                    dst -= back;
-                    before = load(run - 64);
-                }
+            const int r = l * p + i, line = r * GM_VECTOR / 64, at = r * GM_VECTOR % 64;
+            v[l][i] = load_row(lie, src + row_src[r], before + r * 64, b->by_row);
+            if (line % 4 == 0 && at == 0) {
+                if (b->fetch)
+                    fetch_ahead(ahead, b->fetch);
+                else
+                    four = next_four(ahead);
             }
-            vec here = load(run + line * 64);
-            NT_STORE(dst + line * 64, shifted ? join(before, here, back) : here);
-            before = here;
-            if (shifted && line == lines - 1)
-                store(left->carry + (k + r / lines) * 64, here);
+            if (at == 0 && !b->fetch)
+                __builtin_prefetch(four + line % 4 * 64, 0, 2);
+            stream_line(lie, b, line, at);
         }
-        turn_items(item, items, v[l]);
+        turn_items(item, p, v[l]);
     }
     store_columns(item, v, out, col_out);
 }
 
-/* Columns `from` and up of what is left. */
-GM_INLINE void flush_left(gm_left *left, int64_t from, int64_t n)
+/* Lines to fetch for each four rows of this panel, so that the next one's short rows are there in time. */
+GM_INLINE int64_t fetch_rate(const gm_panel *p, int64_t n)
 {
-    for (int64_t k = from; left->image && k < n; k++) {
-        char *dst = left->dst + left->col_dst[k];
-        const char *run = left->image + k * left->pitch + GM_STAGE_HEAD;
-        intptr_t back = (intptr_t)((uintptr_t)dst & 63);
-        vec before = load(run - 64);
-        for (int line = 0; line < left->lines; line++) {
-            vec here = load(run + line * 64);
-            NT_STORE(dst - back + line * 64, join(before, here, back));
-            before = here;
-        }
-        store(left->carry + k * 64, before);
-    }
-    left->image = NULL;
+    enum { SHORT = 8 };
+    int64_t lines = p->ahead.bytes / 64 + 1, rows = (p->rows + n - 1) / n * (p->cols + n - 1);
+    return lines > SHORT ? 0 : 4 * lines * p->ahead.rows / rows + 1;
 }
 
-/* A panel each of whose columns makes `lines` whole lines: `shifted`, or all of both sides is aligned. Leaves its last
- * image to the next panel. */
-GM_INLINE void steady_panel(int item, int shifted, int lines, const gm_panel *p)
+/* Whole rows and columns of tiles. Leaves the last image to the next panel. */
+GM_INLINE void panel_of(int item, int lie, const gm_panel *p)
 {
-    const int64_t n = GM_VECTOR / item;
-    const int64_t none = 0;
+    const int64_t n = GM_VECTOR / item, tile_lines = n * GM_VECTOR / 64, none = 0;
+    const int64_t shift = lie == ALIKE ? (int64_t)((uintptr_t)p->dst & 63) : 0, run_lines = p->rows * item / 64;
     gm_ahead ahead = p->ahead.src ? p->ahead : (gm_ahead){.src = p->src, .row_src = &none, .rows = 1, .bytes = 64};
-    int64_t col_out[GM_VECTOR], at = 0, j = 0;
-
-    for (int64_t k = 0; k < n; k++)
-        col_out[k] = k * p->pitch + GM_STAGE_HEAD;
-    for (; j < p->cols; j += n) {
-        /* The last tiles reach back over their neighbours rather than past the edge. */
-        at = j + n <= p->cols ? j : p->cols - n;
-        char *image = p->left->image == p->image ? p->image + n * p->pitch : p->image;
-        for (int64_t k = 0; shifted && k < n; k++)
-            store(image + k * p->pitch, load(p->carry + (at + k) * 64));
-        for (int64_t i = 0; i < p->rows; i += n) {
-            const char *src = p->src + at * item;
-            char *out = image + i * item;
-            if (p->left->image)
-                tile_beside(item, shifted, lines, src, p->row_src + i, out, col_out, p->left, i / lines, &ahead);
-            else
-                tile(item, shifted, src, p->row_src + i, out, col_out);
-        }
-        *p->left = (gm_left){image, p->pitch, lines, p->dst, p->col_dst + at, p->carry + at * 64};
-    }
-    if (!p->ahead.src || at + n != j || p->cols < 2 * n)
-        flush_left(p->left, j - n - at, n);
-}
-#endif
-
-/* Whole rows and columns of tiles. Runs that are not aligned to lines leave the image one turn later: a load across two
- * stores waits until both have reached the cache. */
-GM_INLINE void panel_of(int item, const gm_panel *p)
-{
-    const int64_t n = GM_VECTOR / item;
     int64_t col_out[GM_VECTOR];
-    uintptr_t rows = 0, runs = 0;
-    gm_ahead ahead = p->ahead;
+    beside b = {.fetch = fetch_rate(p, n)};
 
     for (int64_t k = 0; k < n; k++)
-        col_out[k] = k * p->pitch + GM_STAGE_HEAD;
-    for (int64_t i = 0; i < p->rows; i += n)
-        for (int64_t r = 0; r < n; r++)
-            rows |= (uintptr_t)(p->src + p->row_src[i + r]);
-    for (int64_t k = 0; k < p->cols; k++)
-        runs |= (uintptr_t)(p->dst + p->col_dst[k]);
-    int across = GM_AVX512 && (rows & 63), later = (runs & 63) != 0;
-
-#if GM_AVX512
-    if (p->rows * item == 64 * GM_LINES && !across && !later) {
-        steady_panel(item, 0, GM_LINES, p);
-        return;
-    }
-    if (p->rows * item == 64 * GM_SHIFTED_LINES && (!later || (p->continues && p->goes_on))) {
-        steady_panel(item, 1, GM_SHIFTED_LINES, p);
-        return;
-    }
-    flush_left(p->left, 0, n);
-#endif
-
-    char *image = p->image, *other = image + (later ? n * p->pitch : 0);
-    int64_t flushed = 0, last = 0; /* columns; the first one of the last image */
+        col_out[k] = k * p->pitch;
+    if (p->left->image[p->left->turn].lie != lie)
+        finish_image(&p->left->image[p->left->turn], p->left->image[p->left->turn].line);
     for (int64_t j = 0; j < p->cols; j += n) {
         /* The last tiles reach back over their neighbours rather than past the edge. */
         int64_t at = j + n <= p->cols ? j : p->cols - n;
-        for (int64_t k = 0; later && p->continues && k < n; k++)
-            GM_UNROLL for (int i = 0; i < 64; i += GM_VECTOR)
-                store(image + k * p->pitch + i, load(p->carry + (at + k) * 64 + i));
+        int turn = !p->left->turn;
+        gm_image *left = &p->left->image[!turn], *built = &p->left->image[turn];
+        char *image = p->image + turn * n * p->pitch + GM_STAGE_HEAD, *carry = p->carry + at * 64;
+
+        built->lie = lie;
+        built->image = image;
+        built->dst = p->dst;
+        built->line = 0;
+        if (lie == ANYHOW) {
+            built->pitch = p->pitch;
+            built->run_bytes = p->rows * item;
+            built->col_dst = p->col_dst + at;
+            built->carry = carry;
+            built->continues = p->continues;
+            built->goes_on = p->goes_on;
+            built->cols = n;
+            built->col = j - at;
+            built->lines = 0;
+        } else {
+            built->line_dst = p->line_dst + at * run_lines;
+            built->line_image = p->line_image;
+            built->line = (j - at) * run_lines;
+            built->lines = n * run_lines;
+            built->cols = built->col = 0;
+        }
+#if GM_AVX512
+        if (lie == ALIKE) {
+            b.by_row = joint((intptr_t)(-(uintptr_t)(p->src + at * item + p->row_src[0]) & 63));
+            b.by_run = joint((intptr_t)shift);
+        }
+        for (int64_t i = 0; lie != WHOLE && (j == 0 || at != j) && i < (p->rows + n - 1) / n * n; i++)
+            store(p->before + i * 64, load_line(p->src + at * item + p->row_src[i]));
+#endif
+        if (lie != WHOLE && p->continues)
+            for (int64_t k = 0; k < n; k++)
+                GM_UNROLL for (int i = 0; i < 64; i += GM_VECTOR)
+                    store(image + k * p->pitch - 64 + i, load(carry + k * 64 + i));
+        int64_t next = left->line;
+        b.dst = left->dst - shift;
+        b.image = left->image;
         for (int64_t i = 0; i < p->rows; i += n) {
             const char *src = p->src + at * item;
             char *out = image + (i + n <= p->rows ? i : p->rows - n) * item;
-            fetch_ahead(&ahead, n * GM_VECTOR / 64 + 1);
-            if (across)
-                tile(item, 1, src, p->row_src + i, out, col_out);
-            else
-                tile(item, 0, src, p->row_src + i, out, col_out);
+            if (lie != ANYHOW && tile_lines && next + tile_lines <= left->lines) {
+                b.line_dst = left->line_dst + next;
+                b.line_image = left->line_image + next;
+                tile_beside(item, lie, src, p->row_src + i, p->before + i * 64, out, col_out, &b, &ahead);
+                next += tile_lines;
+            } else {
+                fetch_ahead(&ahead, n * GM_VECTOR / 64 + 1);
+                tile(item, lie == WHOLE ? WHOLE : ANYHOW, src, p->row_src + i, p->before + i * 64, out, col_out);
+            }
         }
-        if (later) {
-            flush_columns(item, p, other, last, flushed, j);
-            flushed = j;
-        } else {
-            flush_columns(item, p, image, at, j, at + n);
-        }
-        last = at;
-        char *swap = image;
-        image = other;
-        other = swap;
+        if (next < left->lines || lie == ANYHOW)
+            finish_image(left, next);
+        left->lines = 0;
+        if ((lie == ALIKE || lie == SHIFTED) && p->goes_on)
+            for (int64_t k = 0; k < n; k++)
+                GM_UNROLL for (int i = 0; i < 64; i += GM_VECTOR)
+                    store(carry + k * 64 + i, load(image + k * p->pitch + p->rows * item - 64 + i));
+        p->left->turn = turn;
     }
-    if (later)
-        flush_columns(item, p, other, last, flushed, p->cols);
+    /* The next panel's first columns go on where these end. */
+    if (!p->ahead.src || (lie == ANYHOW && p->cols < 2 * n))
+        finish_image(&p->left->image[p->left->turn], p->left->image[p->left->turn].line);
+}
+
+GM_INLINE void any_panel(int item, const gm_panel *p)
+{
+    const int64_t n = GM_VECTOR / item, run = p->rows * item;
+    uintptr_t rows = 0, runs = 0, first = (uintptr_t)(p->src + p->row_src[0]) & 63, dst = (uintptr_t)p->dst & 63;
+
+    for (int64_t i = 0; i < p->rows; i += n)
+        for (int64_t r = 0; r < n; r++)
+            rows |= (uintptr_t)(p->row_src[i + r] - p->row_src[0]);
+    for (int64_t k = 0; k < p->cols; k++)
+        runs |= (uintptr_t)p->col_dst[k];
+    int lines = p->line_dst && run % 64 == 0 && run == p->line_run, alike = lines && !((rows | runs) & 63);
+    if (alike && !first && !dst)
+        panel_of(item, WHOLE, p);
+    else if (GM_AVX512 && alike && (!dst || (p->continues && p->goes_on)))
+        panel_of(item, ALIKE, p);
+    else if (GM_AVX512 && lines && (!((runs | dst) & 63) || (p->continues && p->goes_on)))
+        panel_of(item, SHIFTED, p);
+    else
+        panel_of(item, ANYHOW, p);
 }
 
 #define GM_PANEL(item)                                                                                                 \
     static void panel_##item(const gm_panel *panel)                                                                    \
     {                                                                                                                  \
-        panel_of(item, panel);                                                                                         \
+        any_panel(item, panel);                                                                                        \
     }
 GM_PANEL(1)
 GM_PANEL(2)
