@@ -19,7 +19,7 @@ from .work import MEMCPY, OWN_COPY, Job, touched
 
 SECTOR = 32  # bytes of device memory that are read or written together
 FLUSH = 256 << 20  # bytes written before each call: several times the second-level cache
-ROOM = 64  # bytes before an array that starts at an odd address
+ROOM = 512  # bytes before an array that starts at an odd address; what PyTorch itself aligns to
 
 
 def need_torch() -> Any:
