@@ -4,6 +4,7 @@ import time
 from types import SimpleNamespace
 
 import numpy as np
+from dlpack_abi import Producer
 
 __version__ = "0.0"
 
@@ -29,17 +30,17 @@ globals().update({name: DTYPES[np.dtype(name)] for name in NAMES})
 
 class Tensor:
     def __init__(self, array):
-        self.array = array
+        self.array, self.producer = array, Producer(array)
 
     shape = property(lambda self: self.array.shape)
     dtype = property(lambda self: DTYPES[self.array.dtype])
     __cuda_array_interface__ = property(lambda self: self.array.__array_interface__)
 
     def __dlpack__(self, **options):
-        return self.array.__dlpack__(**options)
+        return self.producer.__dlpack__(**options)
 
     def __dlpack_device__(self):
-        return self.array.__dlpack_device__()
+        return self.producer.__dlpack_device__()
 
     def stride(self, axis=None):
         strides = tuple(step // self.array.itemsize for step in self.array.strides)
