@@ -106,7 +106,7 @@ def reduce(dtype: str) -> Iterator[Case]:
         for n in (*LENGTHS, 70_000):
             numbers = rng.integers(-1000, 1000, n).astype(kind)
             # Small integers: exact in any order, also as floats.
-            for stage in ("interleaved", "strided", "sequential", "first_add", "shuffle", "vectorised"):
+            for stage in ("interleaved", "strided", "sequential", "first_add", "shuffle", "vectorised", "tuned"):
                 yield Case(stage, numbers, np.array(numbers.sum(dtype="i8" if kind[0] == "i" else kind)))
         matrix = rng.integers(-99, 99, (33, 65)).astype(kind)
         yield Case("vectorised", matrix, np.array(matrix.sum(dtype="i8" if kind[0] == "i" else kind)))

@@ -56,7 +56,9 @@ static int result_like(const gm_stage *stage, const gm_operand *x, gm_lesson_cal
     if (type < 0)
         return refuse(stage, "x has a dtype that gpumem cannot add");
     call->type = (gm_dtype)type;
-    gm_dtype to = gm_dtype_get(call->type)->kind == 'i' ? GM_int64 : call->type;
+    char kind = gm_dtype_get(call->type)->kind;
+    gm_dtype to = kind == 'b' || kind == 'i' ? GM_int64 : kind == 'u' ? GM_uint64 : call->type;
+    call->to = to;
     like->array.itemsize = gm_dtype_get(to)->bits / 8;
     like->tensor.dtype = gm_dlpack_from_dtype(to);
     return 0;

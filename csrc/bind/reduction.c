@@ -152,9 +152,30 @@ static int fill_with_zeros(gm_state *state, const gm_array *result)
     return rc;
 }
 
+/* A stage of the ladder, asked for by name, adds up all of a dense array; the rest is for the last one alone. */
+static gm_status add_by_stage(const gm_reduction *r, const gm_plan *plan, const gm_array *x, const gm_array *result,
+                              gm_failure *failure)
+{
+    gm_lesson_call call = {.stage = r->stage, .item = (int)x->itemsize, .type = r->from, .to = r->to};
+    const gm_axis *axis = plan->axis;
+
+    call.n = call.items = plan->items;
+    if (r->through < 0 && r->to == usual_result(r->from) &&
+        (plan->naxes == 0 || (plan->naxes == 1 && axis->dst == 0 && axis->src == x->itemsize)))
+        return gm_cuda_run_stage(result->device_id, result->stream, &call, result->data + plan->dst_start,
+                                 x->data + plan->src_start, failure);
+    snprintf(
+        failure->text, sizeof failure->text,
+        "reduce/%s: adds up all of a dense array on a CUDA device, into the usual type; reduce/tuned adds anything",
+        gm_stage_get(r->stage)->name);
+    return failure->status = GM_STAGE_REFUSES;
+}
+
 static gm_status add_plan(gm_state *state, const gm_reduction *r, const gm_plan *plan, const gm_array *x,
                           const gm_array *result, gm_failure *failure)
 {
+    if (gm_stage_get(r->stage)->device == GM_CUDA && r->stage != GM_CUDA_reduce_tuned)
+        return add_by_stage(r, plan, x, result, failure);
     if (r->through >= 0)
         return gm_cuda_sum_host(r->through, plan, result->data,
                                 gm_bytes_of(result->ndim, result->shape, result->itemsize), r->to, x->data, r->from,

@@ -65,6 +65,7 @@ typedef struct gm_lesson_call {
     gm_stage_id stage;
     int item;      /* bytes of an item of src */
     gm_dtype type; /* of src's items, for sums */
+    gm_dtype to;   /* of the sum */
     int64_t n;     /* items written; for sums, items read */
     int64_t rows;  /* of src as a matrix: records for `layout`, planes for its way back */
     int64_t columns;

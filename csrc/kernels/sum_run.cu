@@ -182,7 +182,7 @@ template <class S, int PER, bool EVEN> __device__ __forceinline__ void sum_lanes
 template <class S> __device__ __forceinline__ void sum_packed(char *out, const char *in, const gm_sum &sum)
 {
     extern __shared__ __align__(128) unsigned char shared[];
-    enum { N = GM_SUM_PACKED / GM_SUM_THREADS / 16, WAYS = 4, ITEM = sizeof(typename S::bits) };
+    enum { N = GM_SUM_PACKED / GM_SUM_THREADS / 16, ITEM = sizeof(typename S::bits) };
     int lanes = 1 << sum.team_shift, lane = (int)threadIdx.x & (lanes - 1), team = (int)threadIdx.x >> sum.team_shift;
     int teams = GM_SUM_THREADS >> sum.team_shift, bytes = (int)sum.bytes;
     long long first = (long long)blockIdx.x * sum.share;
@@ -212,17 +212,11 @@ template <class S> __device__ __forceinline__ void sum_packed(char *out, const c
     __syncthreads();
     /* All teams go the same number of times: lanes of a warp add up together. */
     for (int line = team; line - team < lines; line += teams) {
-        typename S::acc part[WAYS];
-#pragma unroll
-        for (int w = 0; w < WAYS; w++)
-            part[w] = gm_sum_zero<typename S::acc>();
+        typename S::acc a = gm_sum_zero<typename S::acc>();
         if (line < lines)
-            for (int b = lane * ITEM; b < bytes; b += WAYS * lanes * ITEM)
-#pragma unroll
-                for (int w = 0; w < WAYS; w++)
-                    if (b + w * lanes * ITEM < bytes)
-                        part[w] += gm_sum_item<S>((const char *)shared + head + line * bytes + b + w * lanes * ITEM);
-        typename S::acc a = gm_sum_lanes((part[0] + part[1]) + (part[2] + part[3]), lanes);
+            for (int b = lane * ITEM; b < bytes; b += lanes * ITEM)
+                a += gm_sum_item<S>((const char *)shared + head + line * bytes + b);
+        a = gm_sum_lanes(a, lanes);
         if (lane == 0 && line < lines)
             gm_sum_store<S>(out + (first + line) * sum.result_step, sum, a);
     }
