@@ -203,14 +203,19 @@ GM_INLINE vec load_across(const char *p)
  * run goes on where the block before and this one end, and is whole lines long; or anyhow. */
 enum { WHOLE, ALIKE, SHIFTED, ANYHOW };
 
-/* The next vector of a row. Where rows do not begin with a line, the line loaded last stands in `before`: each is
- * loaded once, as rows that collide in a set of the caches would evict each other's in between. */
+/* The next vector of a row. Where rows do not begin with a line, the line loaded last stands in `before`, if they are
+ * long: each is loaded once, as rows that collide in a set of the caches would evict each other's in between. */
 GM_INLINE vec load_row(int lie, const char *row, char *before, vec by)
 {
 #if GM_AVX512
     if (lie != WHOLE) {
-        vec last = load(before), here = load_line(row + 63);
-        store(before, here);
+        vec last, here = load_line(row + 63);
+        if (before) {
+            last = load(before);
+            store(before, here);
+        } else {
+            last = load_line(row);
+        }
         return join(last, here, lie == ALIKE ? by : joint((intptr_t)(-(uintptr_t)row & 63)));
     }
 #endif
@@ -243,7 +248,7 @@ GM_INLINE void tile(int item, int lie, const char *src, const int64_t *row_src, 
         GM_UNROLL for (int i = 0; i < p; i++)
         {
             const int r = l * p + i;
-            v[l][i] = load_row(lie, src + row_src[r], before + r * 64, (vec){0});
+            v[l][i] = load_row(lie, src + row_src[r], before ? before + r * 64 : NULL, (vec){0});
         }
         turn_items(item, p, v[l]);
     }
@@ -500,7 +505,7 @@ GM_INLINE void tile_beside(int item, int lie, const char *src, const int64_t *ro
         GM_UNROLL for (int i = 0; i < p; i++)
         {
             const int r = l * p + i, line = r * GM_VECTOR / 64, at = r * GM_VECTOR % 64;
-            v[l][i] = load_row(lie, src + row_src[r], before + r * 64, b->by_row);
+            v[l][i] = load_row(lie, src + row_src[r], before ? before + r * 64 : NULL, b->by_row);
             if (line % 4 == 0 && at == 0) {
                 if (b->fetch)
                     fetch_ahead(ahead, b->fetch);
@@ -520,7 +525,7 @@ GM_INLINE void tile_beside(int item, int lie, const char *src, const int64_t *ro
 GM_INLINE int64_t fetch_rate(const gm_panel *p, int64_t n)
 {
     enum { SHORT = 8 };
-    int64_t lines = p->ahead.bytes / 64 + 1, rows = (p->rows + n - 1) / n * (p->cols + n - 1);
+    int64_t lines = p->ahead.bytes / 64 + 1, rows = (p->rows + n - 1) / n * ((p->cols + n - 1) / n) * n;
     return lines > SHORT ? 0 : 4 * lines * p->ahead.rows / rows + 1;
 }
 
@@ -531,6 +536,7 @@ GM_INLINE void panel_of(int item, int lie, const gm_panel *p)
     const int64_t shift = lie == ALIKE ? (int64_t)((uintptr_t)p->dst & 63) : 0, run_lines = p->rows * item / 64;
     gm_ahead ahead = p->ahead.src ? p->ahead : (gm_ahead){.src = p->src, .row_src = &none, .rows = 1, .bytes = 64};
     int64_t col_out[GM_VECTOR];
+    char *before = p->cols >= 2 * n ? p->before : NULL;
     beside b = {.fetch = fetch_rate(p, n)};
 
     for (int64_t k = 0; k < n; k++)
@@ -570,8 +576,8 @@ GM_INLINE void panel_of(int item, int lie, const gm_panel *p)
             b.by_row = joint((intptr_t)(-(uintptr_t)(p->src + at * item + p->row_src[0]) & 63));
             b.by_run = joint((intptr_t)shift);
         }
-        for (int64_t i = 0; lie != WHOLE && (j == 0 || at != j) && i < (p->rows + n - 1) / n * n; i++)
-            store(p->before + i * 64, load_line(p->src + at * item + p->row_src[i]));
+        for (int64_t i = 0; lie != WHOLE && (j == 0 || at != j) && before && i < (p->rows + n - 1) / n * n; i++)
+            store(before + i * 64, load_line(p->src + at * item + p->row_src[i]));
 #endif
         if (lie != WHOLE && p->continues)
             for (int64_t k = 0; k < n; k++)
@@ -586,11 +592,12 @@ GM_INLINE void panel_of(int item, int lie, const gm_panel *p)
             if (lie != ANYHOW && tile_lines && next + tile_lines <= left->lines) {
                 b.line_dst = left->line_dst + next;
                 b.line_image = left->line_image + next;
-                tile_beside(item, lie, src, p->row_src + i, p->before + i * 64, out, col_out, &b, &ahead);
+                tile_beside(item, lie, src, p->row_src + i, before ? before + i * 64 : NULL, out, col_out, &b, &ahead);
                 next += tile_lines;
             } else {
-                fetch_ahead(&ahead, n * GM_VECTOR / 64 + 1);
-                tile(item, lie == WHOLE ? WHOLE : ANYHOW, src, p->row_src + i, p->before + i * 64, out, col_out);
+                fetch_ahead(&ahead, (b.fetch ? b.fetch * n / 4 : n * GM_VECTOR / 64) + 1);
+                tile(item, lie == WHOLE ? WHOLE : ANYHOW, src, p->row_src + i, before ? before + i * 64 : NULL, out,
+                     col_out);
             }
         }
         if (next < left->lines || lie == ANYHOW)
