@@ -99,6 +99,10 @@ def _banks(request: Request) -> Work:
     return Work(request.shape, request.items, stride=stride)
 
 
+def _same(request: Request) -> Work:
+    return Work(request.shape, request.items)
+
+
 def _reduce(request: Request) -> Work:
     return Work((), request.items)
 
@@ -109,6 +113,8 @@ _WORK: dict[str, Callable[[Request], Work]] = {
     "layout": _layout,
     "banks": _banks,
     "reduce": _reduce,
+    "copy": _same,
+    "cache": _same,
 }
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     "copy": _core.copy,
@@ -170,7 +176,8 @@ def run(
     layout soa_...      x.T.copy()
     banks ...           x.flat[order], shaped as x            stride: 0 to 1023; 32, for access4, 8, 16: 1
     copy ...            x.copy()
-    transpose ...       x.T.copy()
+    cache ...           x.copy()
+    transpose ...       x.T.copy()                            x has gaps, or any number of axes, where the stage can
     reduce ...          x.sum()                               float32, float64, int32, int64 on CUDA devices
     ==================  ====================================  =======================================================
 
@@ -212,7 +219,7 @@ def prepared(
         raise unknown("lesson", lesson, lessons())
     device = _device_of(x)
     row = _stage_of(lesson, stage, device)
-    if lesson in _OPERATIONS and (device == "cpu" or lesson not in _WORK):
+    if lesson in _OPERATIONS and (device == "cpu" or lesson not in _WORK or stage == "tuned"):
         operation = _OPERATIONS[lesson]
         return lambda: operation(x, stage=stage, out=out, stream=stream)
     request = Request(

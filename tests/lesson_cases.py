@@ -112,7 +112,48 @@ def reduce(dtype: str) -> Iterator[Case]:
         yield Case("vectorised", matrix, np.array(matrix.sum(dtype="i8" if kind[0] == "i" else kind)))
 
 
-LESSONS = {"read": read, "walk2d": walk2d, "layout": layout, "banks": banks, "reduce": reduce}
+def copy(dtype: str) -> Iterator[Case]:
+    size = np.dtype(dtype).itemsize
+    for n in (*LENGTHS, 70_000):
+        x = random((n,), dtype)
+        for stage in ("scalar", "peeled", "in_flight", "bulk", "tuned"):
+            yield Case(stage, x, x)
+        for items in (2, 4):
+            if items * size <= 16:
+                yield Case(f"vector{items}", x, x)
+    x = random((33, 5), dtype)
+    yield Case("in_flight", x, x)
+
+
+def cache(dtype: str) -> Iterator[Case]:
+    for n in LENGTHS:
+        x = random((n,), dtype)
+        for stage in gpumem.stages("cache", "cuda"):
+            yield Case(stage.name, x, x)
+
+
+def transpose(dtype: str) -> Iterator[Case]:
+    size = np.dtype(dtype).itemsize
+    for shape in [*MATRICES, (128, 64), (96, 272), (65, 70), (256, 144), (144, 256)]:
+        x = random(shape, dtype)
+        wanted = x.T
+        for stage in ("naive", "tiled", "padded", "swizzled", "tuned"):
+            yield Case(stage, x, wanted)
+        rows, columns = x.shape
+        if columns * size % 16 == 0 or rows < 2:
+            yield Case("bulk", x, wanted)
+        if rows * size % 16 == 0 and columns * size % 16 == 0:
+            yield Case("vectorised", x, wanted)
+
+
+LESSONS = {"copy": copy, "cache": cache, "transpose": transpose, "read": read, "walk2d": walk2d, "layout": layout, "banks": banks, "reduce": reduce}
+
+# Stages whose accesses are wider than an item.
+ALIGNED: dict[str, set[str]] = {name: set() for name in LESSONS}
+ALIGNED["copy"] = {"vector2", "vector4", "bulk"}
+ALIGNED["transpose"] = {"bulk", "vectorised"}
+ALIGNED["layout"] = {"aos_vector", "soa_vector"}
+ALIGNED["banks"] = {"access4", "access8", "access16"}
 
 # What a stage refuses, and how it says so; x is 16-byte aligned.
 REFUSED = [
@@ -160,4 +201,4 @@ def covered() -> set[str]:
 
 
 def of_the_table() -> set[str]:
-    return {str(stage) for stage in gpumem.stages(device="cuda") if stage.lesson in LESSONS and stage.name != "tuned"}
+    return {str(stage) for stage in gpumem.stages(device="cuda") if stage.lesson in LESSONS}

@@ -49,13 +49,14 @@ static int check_array(const gm_stage *stage, const gm_array *array, const char 
 /* What the result is like: x, but that integers add up to 64 bits. */
 static int result_like(const gm_stage *stage, const gm_operand *x, gm_lesson_call *call, gm_operand *like)
 {
+    int type = gm_dtype_of(x);
+
     *like = *x;
+    call->type = (gm_dtype)type;
     if (stage->bytes != 1)
         return 0;
-    int type = gm_dtype_of(x);
     if (type < 0)
         return refuse(stage, "x has a dtype that gpumem cannot add");
-    call->type = (gm_dtype)type;
     char kind = gm_dtype_get(call->type)->kind;
     gm_dtype to = kind == 'b' || kind == 'i' ? GM_int64 : kind == 'u' ? GM_uint64 : call->type;
     call->to = to;

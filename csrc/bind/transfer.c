@@ -110,13 +110,14 @@ void gm_dense_free(const gm_array *dense)
 
 static int through_a_copy(gm_state *state, const gm_transfer *transfer, const gm_array *dst, const gm_array *src)
 {
+    gm_transfer fastest;
     gm_array dense;
 
-    if (gm_dense_like(src, &dense) < 0)
+    if (gm_transfer_from(state, NULL, GM_LESSON_COPY, dst->device, &fastest) < 0 || gm_dense_like(src, &dense) < 0)
         return -1;
     int rc = gm_transfer_apart(state, transfer, &dense, src);
     if (rc == 0)
-        rc = gm_transfer_apart(state, transfer, dst, &dense);
+        rc = gm_transfer_apart(state, &fastest, dst, &dense);
     gm_dense_free(&dense);
     return rc;
 }

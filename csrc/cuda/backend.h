@@ -75,6 +75,8 @@ typedef struct gm_lesson_call {
     int64_t field;
     const char *index; /* int32 or int64 */
     int index_item;
+    int64_t src_pitch, dst_pitch; /* transpose: bytes from one row to the next */
+    int64_t batches, src_batch, dst_batch;
 } gm_lesson_call;
 
 /* dst = what the stage makes of src, by the stage's own kernel. GM_STAGE_REFUSES where the kernel cannot by its nature.

@@ -16,6 +16,11 @@ typedef struct gm_lesson_run {
 /* Inside a visit; there is at least one item to write or to read. */
 typedef gm_status gm_lesson_fn(const gm_lesson_run *run);
 gm_lesson_fn gm_lesson_read, gm_lesson_walk2d, gm_lesson_layout, gm_lesson_banks, gm_lesson_reduce;
+gm_lesson_fn gm_lesson_copy, gm_lesson_cache, gm_lesson_transpose;
+
+/* Movement by a stage of `copy` or `transpose`: dst[plan] = src[plan]. */
+gm_status gm_lesson_move(int device, void *stream, const gm_plan *plan, char *dst, const char *src, gm_stage_id stage,
+                         gm_failure *failure);
 
 /* Launches the stage's kernel `<kernel><suffix>` on as many blocks as `work` takes in pieces of `each`. `arguments` are
  * as the driver takes them. */

@@ -2,6 +2,7 @@
 #include "backend.h"
 #include "gpu.h"
 #include "images.h"
+#include "lesson.h"
 #include "matrix.h"
 #include "rows.h"
 #include "tile.h"
@@ -112,9 +113,10 @@ gm_status gm_cuda_move(int device, void *stream, const gm_plan *plan, char *dst,
     static gm_family_fn *const families[] = {move_flat, move_rows, move_matrix, move_tile, move_general};
     gm_visit visit;
 
-    (void)stage;
     if (plan->family == GM_EMPTY)
         return GM_OK;
+    if (stage != GM_STAGE_COUNT && stage != GM_CUDA_copy_tuned && stage != GM_CUDA_transpose_tuned)
+        return gm_lesson_move(device, stream, plan, dst, src, stage, failure);
     gm_gpu *gpu = gm_gpu_get(device, failure);
     if (!gpu || gm_visit_begin(&visit, gpu, failure) != GM_OK)
         return failure->status;

@@ -123,6 +123,35 @@ template <typename T> static T __ldg(const T *from)
     return *from;
 }
 
+// Loads and stores with a hint for the caches, of which a CPU's are told nothing.
+#define GM_HINTED(load, store)                                                                                         \
+    template <typename T> static T load(const T *from)                                                                 \
+    {                                                                                                                  \
+        return *from;                                                                                                  \
+    }                                                                                                                  \
+    template <typename T> static void store(T *to, T value)                                                            \
+    {                                                                                                                  \
+        *to = value;                                                                                                   \
+    }
+GM_HINTED(__ldca, __stwb)
+GM_HINTED(__ldcg, __stcg)
+GM_HINTED(__ldcs, __stcs)
+GM_HINTED(__ldcv, __stwt)
+
+template <typename T, int N> struct alignas(sizeof(T) * N) gm_vector_of {
+    T item[N];
+};
+typedef gm_vector_of<unsigned char, 2> uchar2;
+typedef gm_vector_of<unsigned char, 4> uchar4;
+typedef gm_vector_of<short, 2> short2;
+typedef gm_vector_of<short, 4> short4;
+typedef gm_vector_of<int, 2> int2;
+typedef gm_vector_of<int, 4> int4;
+typedef gm_vector_of<float, 2> float2;
+typedef gm_vector_of<float, 4> float4;
+typedef gm_vector_of<long long, 2> longlong2;
+typedef gm_vector_of<double, 2> double2;
+
 static ucontext_t scheduler;
 static std::vector<ucontext_t> threads;
 static std::vector<std::vector<char>> stacks;

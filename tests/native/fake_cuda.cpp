@@ -144,6 +144,23 @@ int cuModuleGetFunction(void **function, void *, const char *name)
 int cuFuncGetAttribute(int *value, int, void *) { return *value = 0, 0; }
 int cuFuncSetAttribute(void *, int, int) { return 0; }
 int cuThreadExchangeStreamCaptureMode(int *) { return 0; }
+// In a form of its own, which csrc/kernels/bulk.cuh knows; with the driver's rules for what it takes.
+int cuTensorMapEncodeTiled(long long *map, int type, unsigned rank, void *address, const unsigned long long *lengths,
+                           const unsigned long long *steps, const unsigned *box, const unsigned *, int interleave,
+                           int swizzle, int, int)
+{
+    static const int sizes[] = {1, 2, 4, 4, 8};
+    long long size = type >= 0 && type < 5 ? sizes[type] : 0;
+    if (rank != 3 || size == 0 || interleave || swizzle != 3 || (uintptr_t)map % 64 || (uintptr_t)address % 16 ||
+        steps[0] % 16 || steps[1] % 16 || steps[0] >> 40 || steps[1] >> 40 || box[0] > 256 || box[1] > 256 ||
+        box[0] * size != 128)
+        return INVALID;
+    const long long made[] = {(long long)address,  size,                (long long)lengths[0], (long long)lengths[1],
+                              (long long)lengths[2], (long long)steps[0], (long long)steps[1],   box[0], box[1]};
+    memset(map, 0, 128);
+    memcpy(map, made, sizeof made);
+    return 0;
+}
 
 int cuLaunchKernel(void *function, unsigned grid, unsigned, unsigned, unsigned block, unsigned, unsigned, unsigned,
                    void *stream, void **arguments, void **)
@@ -270,7 +287,7 @@ int cuGetProcAddress_v2(const char *name, void **function, int, unsigned long lo
         FUNCTION(cuDeviceGetCount) FUNCTION(cuDeviceGetAttribute) FUNCTION(cuDeviceGetName) FUNCTION(cuDeviceTotalMem)
         FUNCTION(cuDevicePrimaryCtxRetain) FUNCTION(cuGetErrorName) FUNCTION(cuGetErrorString)
         FUNCTION(cuModuleLoadData) FUNCTION(cuModuleGetFunction) FUNCTION(cuFuncGetAttribute)
-        FUNCTION(cuFuncSetAttribute) FUNCTION(cuThreadExchangeStreamCaptureMode) FUNCTION(cuLaunchKernel)
+        FUNCTION(cuFuncSetAttribute) FUNCTION(cuTensorMapEncodeTiled) FUNCTION(cuThreadExchangeStreamCaptureMode) FUNCTION(cuLaunchKernel)
         FUNCTION(cuMemPoolCreate) FUNCTION(cuMemPoolSetAttribute) FUNCTION(cuMemAllocFromPoolAsync) FUNCTION(cuMemFreeAsync) FUNCTION(cuMemHostAlloc) FUNCTION(cuMemcpyAsync)
         FUNCTION(cuMemsetD8Async)
         FUNCTION(cuPointerGetAttribute) FUNCTION(cuStreamCreate) FUNCTION(cuStreamIsCapturing)
