@@ -219,7 +219,7 @@ def prepared(
         raise unknown("lesson", lesson, lessons())
     device = _device_of(x)
     row = _stage_of(lesson, stage, device)
-    if lesson in _OPERATIONS and (device == "cpu" or lesson not in _WORK or stage == "tuned"):
+    if lesson in _OPERATIONS and (device == "cpu" or lesson not in _WORK or row.kernel == "gm_cuda_move"):
         operation = _OPERATIONS[lesson]
         return lambda: operation(x, stage=stage, out=out, stream=stream)
     request = Request(

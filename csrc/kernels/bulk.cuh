@@ -26,7 +26,7 @@ __device__ __forceinline__ void gm_bulk_expect(unsigned long long *come, int byt
 __device__ __forceinline__ void gm_bulk_load(void *to, const void *from, int bytes, unsigned long long *come)
 {
     gm_bulk_expect(come, bytes);
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+    asm volatile("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
                      GM_SHARED(to)),
                  "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(GM_SHARED(come))
                  : "memory");
@@ -36,7 +36,7 @@ __device__ __forceinline__ void gm_bulk_load(void *to, const void *from, int byt
 __device__ __forceinline__ void gm_bulk_load_tile(void *to, const void *map, int column, int row, int matrix, int bytes, unsigned long long *come)
 {
     gm_bulk_expect(come, bytes);
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(
+    asm volatile("cp.async.bulk.tensor.3d.shared::cta.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(
                      GM_SHARED(to)),
                  "l"(map), "r"(column), "r"(row), "r"(matrix), "r"(GM_SHARED(come))
                  : "memory");
@@ -45,7 +45,7 @@ __device__ __forceinline__ void gm_bulk_load_tile(void *to, const void *map, int
 /* Until the barrier's first phase is over. */
 __device__ __forceinline__ void gm_bulk_wait(unsigned long long *come)
 {
-    asm volatile("{\n.reg .pred done;\nwait:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], 0;\n@!done bra wait;\n}" ::"r"(
+    asm volatile("{\n.reg .pred done;\nwait:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], 0;\n@!done bra wait;\n\t}" ::"r"(
                      GM_SHARED(come))
                  : "memory");
 }
@@ -68,13 +68,18 @@ __device__ __forceinline__ void gm_bulk_begin(unsigned long long *) {}
 __device__ __forceinline__ void gm_bulk_visible(void) {}
 __device__ __forceinline__ void gm_bulk_wait(unsigned long long *) {}
 __device__ __forceinline__ void gm_bulk_stored(void) {}
+#endif
 
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900
+__device__ __forceinline__ void gm_bulk_load(void *, const void *, int, unsigned long long *) {}
+__device__ __forceinline__ void gm_bulk_load_tile(void *, const void *, int, int, int, int, unsigned long long *) {}
+__device__ __forceinline__ void gm_bulk_store(void *, const void *, int) {}
+#elif !defined __CUDA_ARCH__
 __device__ __forceinline__ void gm_bulk_load(void *to, const void *from, int bytes, unsigned long long *)
 {
     memcpy(to, from, (size_t)bytes);
 }
 
-#ifndef __CUDA_ARCH__
 /* A map as tests/native/fake_cuda.cpp makes it: address, item size, columns, rows, matrices, pitch, step, box. */
 __device__ __forceinline__ void gm_bulk_load_tile(void *to, const void *map, int column, int row, int matrix, int, unsigned long long *)
 {
@@ -90,9 +95,6 @@ __device__ __forceinline__ void gm_bulk_load_tile(void *to, const void *map, int
                 memset(place, 0, (size_t)size);
         }
 }
-#else
-__device__ __forceinline__ void gm_bulk_load_tile(void *, const void *, int, int, int, int, unsigned long long *) {}
-#endif
 
 __device__ __forceinline__ void gm_bulk_store(void *to, const void *from, int bytes)
 {

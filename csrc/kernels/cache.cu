@@ -42,7 +42,7 @@ template <typename T, typename H> __device__ __forceinline__ void cache(T *__res
 }
 
 #define GM_KERNEL(stage, hint, size, type)                                                                             \
-    extern "C" __global__ void __launch_bounds__(256) cache_##stage##_##size(type *__restrict__ out, const type *__restrict__ in, long long n) \
+    extern "C" __global__ void __launch_bounds__(256) stage##_##size(type *__restrict__ out, const type *__restrict__ in, long long n) \
     {                                                                                                                  \
         cache<type, hint>(out, in, n);                                                                                 \
     }
@@ -53,14 +53,14 @@ template <typename T, typename H> __device__ __forceinline__ void cache(T *__res
     GM_KERNEL(stage, hint, 8, unsigned long long) \
     GM_KERNEL(stage, hint, 16, uint4)
 
-GM_KERNELS(load_default, gm_plain)
-GM_KERNELS(load_ldg, gm_ldg)
-GM_KERNELS(load_ca, gm_ld_ca)
-GM_KERNELS(load_cg, gm_ld_cg)
-GM_KERNELS(load_cs, gm_ld_cs)
-GM_KERNELS(load_cv, gm_ld_cv)
-GM_KERNELS(store_default, gm_plain)
-GM_KERNELS(store_cg, gm_st_cg)
-GM_KERNELS(store_cs, gm_st_cs)
-GM_KERNELS(store_wt, gm_st_wt)
-GM_KERNELS(no_allocate, gm_no_allocate)
+GM_KERNELS(cache_load_default, gm_plain)
+GM_KERNELS(cache_load_ldg, gm_ldg)
+GM_KERNELS(cache_load_ca, gm_ld_ca)
+GM_KERNELS(cache_load_cg, gm_ld_cg)
+GM_KERNELS(cache_load_cs, gm_ld_cs)
+GM_KERNELS(cache_load_cv, gm_ld_cv)
+GM_KERNELS(cache_store_default, gm_plain)
+GM_KERNELS(cache_store_cg, gm_st_cg)
+GM_KERNELS(cache_store_cs, gm_st_cs)
+GM_KERNELS(cache_store_wt, gm_st_wt)
+GM_KERNELS(cache_no_allocate, gm_no_allocate)

@@ -72,11 +72,9 @@ __device__ __forceinline__ uint4 copy_shifted(const char *in, const gm_copy &p, 
 {
     const char *from = in + p.head + i * 16;
     int shift = (int)((unsigned long long)from & 15);
-    const uint4 *vector = (const uint4 *)(from - shift);
+    uint4 low = __ldg((const uint4 *)(from - shift));
 
-    if (shift == 0)
-        return __ldg(vector);
-    return gm_shifted<1>(__ldg(vector), __ldg(vector + 1), shift);
+    return shift == 0 ? low : gm_shifted<1>(low, __ldg((const uint4 *)(from - shift) + 1), shift);
 }
 
 /* peeled: 16 bytes an access, wherever both sides start: head and tail go byte by byte, and the stores are aligned. 16

@@ -3,9 +3,9 @@
 
 enum {
     GM_COPY_THREADS = 256,
-    GM_COPY_FLIGHT = 4,          /* in_flight: 16-byte vectors of a thread */
-    GM_COPY_BULK = 16384,        /* bulk: bytes of a block */
-    GM_COPY_PIECE = 4096,        /* of which one bulk copy takes so many */
+    GM_COPY_FLIGHT = 4,   /* in_flight: 16-byte vectors of a thread */
+    GM_COPY_BULK = 16384, /* bulk: bytes of a block */
+    GM_COPY_PIECE = 4096, /* of which one bulk copy takes so many */
 };
 
 typedef struct gm_copy {

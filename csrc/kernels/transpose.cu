@@ -26,12 +26,13 @@ __device__ __forceinline__ gm_transpose_place gm_transpose_place_of(char *out, c
 /* naive: load 4 sectors, store 32. Every store moves 32 bytes to deliver 4. */
 template <typename T> __device__ __forceinline__ void transpose_naive(char *__restrict__ out, const char *__restrict__ in, const gm_transpose &m)
 {
-    enum { TILE = GM_TRANSPOSE_TILE };
+    enum { TILE = GM_TRANSPOSE_TILE, STEP = GM_TRANSPOSE_THREADS / TILE };
     gm_transpose_place at = gm_transpose_place_of(out, in, m, TILE, TILE);
-    long long column = at.column + threadIdx.x % TILE;
+    long long column = at.column + threadIdx.x % TILE, first = at.row + threadIdx.x / TILE;
 
-    for (int j = threadIdx.x / TILE; j < TILE; j += GM_TRANSPOSE_THREADS / TILE)
-        if (long long row = at.row + j; row < m.rows && column < m.columns)
+#pragma unroll
+    for (int j = 0; j < TILE; j += STEP)
+        if (long long row = first + j; row < m.rows && column < m.columns)
             gm_put((T *)(at.out + column * m.out_pitch) + row, gm_get((const T *)(at.in + row * m.in_pitch) + column));
 }
 
@@ -57,15 +58,17 @@ template <typename T, typename P> __device__ __forceinline__ void transpose_tile
     gm_transpose_place at = gm_transpose_place_of(out, in, m, TILE, TILE);
     int lane = threadIdx.x % TILE, first = threadIdx.x / TILE;
 
-    for (int j = first; j < TILE; j += STEP)
-        if (at.row + j < m.rows && at.column + lane < m.columns)
-            gm_put(&tile[P::place(j, lane)], gm_get((const T *)(at.in + (at.row + j) * m.in_pitch) + at.column + lane));
+#pragma unroll
+    for (int j = 0; j < TILE; j += STEP)
+        if (long long row = at.row + first + j; row < m.rows && at.column + lane < m.columns)
+            gm_put(&tile[P::place(first + j, lane)], gm_get((const T *)(at.in + row * m.in_pitch) + at.column + lane));
     __syncthreads();
 
     /* Lanes now run along the source's rows, so that the store is coalesced too. */
-    for (int j = first; j < TILE; j += STEP)
-        if (at.column + j < m.columns && at.row + lane < m.rows)
-            gm_put((T *)(at.out + (at.column + j) * m.out_pitch) + at.row + lane, gm_get(&tile[P::place(lane, j)]));
+#pragma unroll
+    for (int j = 0; j < TILE; j += STEP)
+        if (long long column = at.column + first + j; column < m.columns && at.row + lane < m.rows)
+            gm_put((T *)(at.out + column * m.out_pitch) + at.row + lane, gm_get(&tile[P::place(lane, first + j)]));
 }
 
 /* tiled: load 4 sectors, store 4; the column read takes 32 wavefronts, all on one bank. */
@@ -128,9 +131,9 @@ template <typename T> __device__ __forceinline__ void transpose_vectorised(char 
 }
 
 #define GM_KERNEL(stage, size, type, threads)                                                                          \
-    extern "C" __global__ void __launch_bounds__(threads) transpose_##stage##_##size(char *__restrict__ out, const char *__restrict__ in, const __grid_constant__ gm_transpose m) \
+    extern "C" __global__ void __launch_bounds__(threads) stage##_##size(char *__restrict__ out, const char *__restrict__ in, const __grid_constant__ gm_transpose m) \
     {                                                                                                                  \
-        transpose_##stage<type>(out, in, m);                                                                           \
+        stage<type>(out, in, m);                                                                           \
     }
 #define GM_KERNELS(stage, threads)                         \
     GM_KERNEL(stage, 1, unsigned char, threads)            \
@@ -139,11 +142,11 @@ template <typename T> __device__ __forceinline__ void transpose_vectorised(char 
     GM_KERNEL(stage, 8, unsigned long long, threads)       \
     GM_KERNEL(stage, 16, uint4, threads)
 
-GM_KERNELS(naive, 256)
-GM_KERNELS(tiled, 256)
-GM_KERNELS(padded, 256)
-GM_KERNELS(swizzled, 256)
-GM_KERNELS(vectorised, 512)
+GM_KERNELS(transpose_naive, 256)
+GM_KERNELS(transpose_tiled, 256)
+GM_KERNELS(transpose_padded, 256)
+GM_KERNELS(transpose_swizzled, 256)
+GM_KERNELS(transpose_vectorised, 512)
 
 /* bulk: one thread asks the copy engine for the tile, by a map of the source that the driver made (a tensor map); the
  * engine swizzles it, exchanging the 16-byte parts of a row of 128 bytes by row % 8: a column then lies on 8 of 32 banks
@@ -164,11 +167,15 @@ template <typename T> __device__ __forceinline__ void transpose_bulk(char *__res
     }
     __syncthreads(); /* the barrier is there */
     gm_bulk_wait(come);
-    for (int column = threadIdx.x / 32; column < COLUMNS && at.column + column < m.columns; column += STEP)
-        for (int row = threadIdx.x % 32; row < ROWS && at.row + row < m.rows; row += 32) {
-            int place = row * GM_TRANSPOSE_BOX + ((column * S / 16 ^ (row & 7)) * 16) + column * S % 16;
-            gm_put((T *)(at.out + (at.column + column) * m.out_pitch) + at.row + row, gm_get((const T *)(tile + place)));
-        }
+    int lane = threadIdx.x % 32;
+#pragma unroll 1
+    for (int i = 0; i < COLUMNS; i += STEP)
+#pragma unroll
+        for (int j = 0; j < ROWS; j += 32)
+            if (int row = j + lane, column = i + threadIdx.x / 32; at.column + column < m.columns && at.row + row < m.rows) {
+                int place = row * GM_TRANSPOSE_BOX + ((column * S / 16 ^ (row & 7)) * 16) + column * S % 16;
+                gm_put((T *)(at.out + (at.column + column) * m.out_pitch) + at.row + row, gm_get((const T *)(tile + place)));
+            }
 }
 
 #define GM_BULK(size, type)                                                                                            \

@@ -15,7 +15,7 @@ enum {
 #define GM_TRANSPOSE_BOX_ROWS(size) ((size) == 1 ? 128 : 64)
 
 typedef struct gm_transpose {
-    long long rows, columns;      /* of the source, in items */
+    long long rows, columns;       /* of the source, in items */
     long long in_pitch, out_pitch; /* bytes from one row to the next */
     long long in_batch, out_batch; /* from one matrix to the next */
     unsigned int row_tiles, column_tiles;
