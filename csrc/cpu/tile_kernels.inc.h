@@ -584,7 +584,7 @@ GM_INLINE void panel_of(int item, int lie, const gm_panel *p)
                 GM_UNROLL for (int i = 0; i < 64; i += GM_VECTOR)
                     store(image + k * p->pitch - 64 + i, load(carry + k * 64 + i));
         int64_t next = left->line;
-        b.dst = left->dst - shift;
+        b.dst = left->lines ? left->dst - shift : NULL;
         b.image = left->image;
         for (int64_t i = 0; i < p->rows; i += n) {
             const char *src = p->src + at * item;
