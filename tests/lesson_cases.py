@@ -146,7 +146,16 @@ def transpose(dtype: str) -> Iterator[Case]:
             yield Case("vectorised", x, wanted)
 
 
-LESSONS = {"copy": copy, "cache": cache, "transpose": transpose, "read": read, "walk2d": walk2d, "layout": layout, "banks": banks, "reduce": reduce}
+LESSONS = {
+    "copy": copy,
+    "cache": cache,
+    "transpose": transpose,
+    "read": read,
+    "walk2d": walk2d,
+    "layout": layout,
+    "banks": banks,
+    "reduce": reduce,
+}
 
 # Stages whose accesses are wider than an item.
 ALIGNED: dict[str, set[str]] = {name: set() for name in LESSONS}

@@ -39,7 +39,9 @@ def stage_table() -> str:
 
 def figures(machine: str) -> str:
     """A row for each group of each benchmark recorded on a machine: what was reached, next to the peers."""
-    results = [Result.read(path) for path in sorted((RECORDED / machine).glob("*.json"))]
+    results = [
+        Result.read(path) for path in sorted((RECORDED / machine).glob("[!l]*.json"))
+    ]  # ladder-*.json are ladders
     if not results:
         return (
             f"None recorded yet: `mkdir -p notebooks/data/{machine}`, "
@@ -90,7 +92,23 @@ def gpu_tests() -> str:
     )
 
 
+def ladders() -> str:
+    """A row for each stage of each ladder recorded on an H200, a column for each type: fractions of a copy."""
+    parts = []
+    for lesson in ("transpose", "copy", "cache"):
+        found = [json.loads(path.read_text()) for path in sorted((RECORDED / "h200").glob(f"ladder-{lesson}-*.json"))]
+        if not found:
+            continue
+        names = list(dict.fromkeys(rung["name"] for each in found for rung in each["rungs"] if rung["kind"] == "stage"))
+        rungs = [{rung["name"]: rung for rung in each["rungs"]} for each in found]
+        cells = [[f"{row[name]['of_copy']['median']:.2f}" if name in row else "" for row in rungs] for name in names]
+        rows = [[f"`{name}`", *row] for name, row in zip(names, cells, strict=True)]
+        parts.append(markdown([lesson, *(each["dtype"] for each in found)], rows, set(range(1, len(found) + 1))))
+    return "\n\n".join(parts)
+
+
 PARTS = {
+    "ladders": ladders,
     "stages": stage_table,
     "figures": partial(figures, "cpu"),
     "h200": partial(figures, "h200"),

@@ -3,6 +3,8 @@
  * Must move 2 * n * sizeof(T) bytes. Every stage touches each sector once on either side; what sets them apart is how many
  * bytes a multiprocessor has under way, as memory answers after some 600 ns: by Little's law 4.8 TB/s want about 20 KB a
  * multiprocessor at any time, loads and stores.
+ * On an H200, in parts of the fastest copy: items of 1, 4 and 8 bytes one by one 0.20, 0.64 and 0.91, two by two 0.36, 0.91
+ * and 1.00; from 16 bytes an access on 1.00, and several of them a thread (0.99) or the copy engine (0.98) add nothing.
  * Counts beside a stage are per warp instruction, aligned arrays.
  */
 #include "access.cuh"

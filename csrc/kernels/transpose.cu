@@ -1,6 +1,9 @@
 /* Transposition: out[c][r] = in[r][c], matrix by matrix.
  *
- * Must move 2 * rows * columns * sizeof(T) bytes; the floor is a copy of as many.
+ * Must move 2 * rows * columns * sizeof(T) bytes; the floor is a copy of as many. On an H200, in parts of a copy's speed
+ * for items of 4 bytes (16 K x 16 K): naive 0.13, tiled 0.37, padded 0.62, swizzled 0.60, bulk 0.93, vectorised 0.96.
+ * Padding and swizzling are worth the same; what the last two add is bytes under way. Single bytes stay at 0.20 in the
+ * tiled stages, conflicts or not, at 0.70 in bulk, and reach 0.95 where whole vectors are moved.
  * Counts beside a stage are per warp instruction, 4-byte items, aligned rows.
  */
 #include "access.cuh"
