@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from .cases import THIN, Case, Group, transposed
 
 FILL = 536_870_912  # bytes of an array whose size is free
@@ -25,6 +27,10 @@ GROUPS = (
     Group("cuda dense", "copy", 1.0, 1.01),
     Group("cuda misaligned", "copy", 0.95, 0.98),
     Group("cuda strided", "copy", 0.85, 0.95),
+    Group("cuda sum", "peers", 1.0, 1.03),
+    Group("cuda sum of a type", "read", 0.97, 1.0),
+    Group("cuda sum along an axis", "read", 0.92, 0.97),
+    Group("cuda sum in cache", "peers", 1.0, 1.2),
 )
 
 
@@ -83,4 +89,21 @@ def copies() -> Iterator[Case]:
             yield Case("copy", "cuda strided", name, (side, side), BY_SIZE[size], size == 4, step=step)
 
 
-OPS = {"transpose": (matrices, thin, published, small), "copy": (copies,)}
+def sums() -> Iterator[Case]:
+    """Everything of a large array, of each type, along each axis, and of arrays that the cache would hold."""
+    for power in (28, 30):
+        for dtype in ("float32", "int32"):
+            yield Case("sum", "cuda sum", f"2^{power}", (1 << power,), dtype, power == 28)
+    for dtype in ("int8", "uint8", "int16", "float16", "bfloat16", "int32", "float32", "float64", "int64"):
+        size = 2 if dtype == "bfloat16" else np.dtype(dtype).itemsize
+        yield Case("sum", "cuda sum of a type", "1 GiB", ((1 << 30) // size,), dtype, dtype in ("int8", "float16"))
+    shapes: list[tuple[int, ...]] = [(16384, 16384), (1 << 26, 4), (4, 1 << 26), (1 << 20, 256), (256, 1 << 20)]
+    for shape in [*shapes, (64, 1024, 4096)]:
+        for axis in range(len(shape)):
+            name = f"{'x'.join(map(str, shape))} axis {axis}"
+            yield Case("sum", "cuda sum along an axis", name, shape, "float32", len(set(shape)) == 1, axis=axis)
+    for power in (10, 16, 20, 22, 24):
+        yield Case("sum", "cuda sum in cache", f"2^{power}", (1 << power,), "float32", True)
+
+
+OPS = {"transpose": (matrices, thin, published, small), "copy": (copies,), "sum": (sums,)}

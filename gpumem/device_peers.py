@@ -67,6 +67,12 @@ class CuPy(Peer):
         view, target = self._array(x), self._array(out)
         return lambda: self._cupy.copyto(target, view)
 
+    def sum(self, x: Tensor, axis: int | None, out: Tensor) -> Call | None:
+        if str(x.dtype) == "torch.bfloat16":
+            return None
+        view, target = self._array(x), self._array(out)
+        return lambda: view.sum(axis=axis, dtype=target.dtype, out=target)
+
 
 class CuBlas(CuPy):
     """cuBLAS's geam for matrices, which CuPy reaches."""
@@ -86,6 +92,9 @@ class CuBlas(CuPy):
         return lambda: cublas.geam("T", "N", 1.0, source.T, 0.0, target.T, target.T)
 
     def copy(self, x: Tensor | Reversed, out: Tensor) -> Call | None:
+        return None
+
+    def sum(self, x: Tensor, axis: int | None, out: Tensor) -> Call | None:
         return None
 
 

@@ -15,7 +15,8 @@ from .cases import Case
 from .device_peers import Reversed, Tensor, present
 from .errors import UsageError, WrongResultError
 from .peers import Call, Peer
-from .work import MEMCPY, OWN_COPY, Job, touched
+from .result import US
+from .work import MEMCPY, OWN_COPY, READ, Job, touched
 
 SECTOR = 32  # bytes of device memory that are read or written together
 FLUSH = 256 << 20  # bytes written before each call: several times the second-level cache
@@ -143,6 +144,72 @@ class DeviceMove(DeviceJob):
             raise WrongResultError(f"{who} is wrong")
 
 
+class DeviceSum(DeviceJob):
+    """Out = the sum of random numbers, along an axis or of everything, checked against PyTorch's in a wider type.
+
+    Bytes are those of x and of the results. The reference is gpumem's own sum of as many bytes of float32: no type and
+    no axis should be slower to read.
+    """
+
+    against = "read"
+
+    def __init__(self, torch: Any, case: Case) -> None:
+        super().__init__(torch, case)
+        kind = getattr(torch, case.dtype)
+        integers = not kind.is_floating_point
+        if integers:
+            limits = torch.iinfo(kind)
+            self.x = torch.randint(max(limits.min, -(1 << 30)), min(limits.max, 1 << 30), case.shape, device="cuda")
+            self.x = self.x.to(kind)
+        else:
+            self.x = (
+                torch.rand(case.shape, device="cuda").sub_(0.5 if kind.itemsize == 2 else 0.25).to(kind)
+            )  # halves overflow
+        self.axis = case.axis
+        total = torch.uint64 if case.dtype == "uint8" else torch.int64 if integers else kind
+        shape = () if self.axis is None else np.delete(case.shape, self.axis).tolist()
+        self.out = torch.empty(shape, dtype=total, device="cuda")
+        self.bytes = self.x.nbytes + (0 if self.axis is None else self.out.nbytes)
+        # In parts: a copy of all items in float64 would not fit.
+        wide = torch.int64 if integers else torch.float64
+        if self.axis is None:
+            parts = self.x.reshape(-1).split(1 << 26)
+            self._wanted = sum(part.sum(dtype=wide) for part in parts)
+        else:
+            self._wanted = torch.sum(self.x, dim=self.axis, dtype=wide)
+        self._floats = torch.rand(self.bytes // 4, device="cuda")
+
+    def references(self) -> dict[str, Timer]:
+        """The same bytes as float32, all of them added up."""
+        return {READ: self.timer(lambda: _core.sum(self._floats))}
+
+    def gpumem(self, stage: str | None = None) -> Timer:
+        return self.timer(lambda: _core.sum(self.x, axis=self.axis, out=self.out, stage=stage))
+
+    def peer(self, peer: Peer) -> Timer | None:
+        call = peer.sum(self.x, self.axis, self.out)
+        return self.timer(call) if call else None
+
+    def must_check(self, name: str) -> bool:
+        """What others make of float16 and of long float32 sums is theirs."""
+        return name == US
+
+    def soil(self) -> None:
+        self.out.fill_(77)
+
+    def check(self, who: str) -> None:
+        torch, out = self.torch, self.out
+        out = out.view(torch.int64) if out.dtype == torch.uint64 else out
+        if out.dtype.is_floating_point:
+            items = self.x.numel() // max(self.out.numel(), 1)
+            error = 2 * torch.finfo(out.dtype).eps * self._wanted.abs() + items * 2.0**-24 * 0.5
+            right = ((out.double() - self._wanted).abs() <= error).all()
+        else:
+            right = (out == self._wanted).all()
+        if not bool(right):
+            raise WrongResultError(f"{who} is wrong")
+
+
 class Cuda:
     """The first CUDA device as the benchmark's place."""
 
@@ -157,7 +224,7 @@ class Cuda:
         return JOBS[case.op](self._torch, case)
 
 
-JOBS: dict[str, type[DeviceJob]] = {"transpose": DeviceMove, "copy": DeviceMove}
+JOBS: dict[str, type[DeviceJob]] = {"transpose": DeviceMove, "copy": DeviceMove, "sum": DeviceSum}
 
 
 def environment() -> dict[str, Any]:
