@@ -6,15 +6,27 @@
 
 enum { VECTOR = 16 };
 
-#define TILE(unit, type, rows, columns, threads)                                                                       \
-    {"move_matrix_" #unit "_" #rows "x" #columns "_" #threads,                                                         \
+#define NAME(kernel, unit, rows, columns, threads) kernel "_" #unit "_" #rows "x" #columns "_" #threads
+#define ANY(unit, type, rows, columns, threads)                                                                        \
+    {NAME("move_matrix", unit, rows, columns, threads),                                                                \
+     0,                                                                                                                \
      unit,                                                                                                             \
      rows,                                                                                                             \
      columns,                                                                                                          \
      threads,                                                                                                          \
      GM_MATRIX_SHARED(unit, rows, columns)},
-const gm_matrix_tile gm_matrix_tiles[] = {GM_MATRIX_TILES(TILE)};
-#undef TILE
+#define EVEN(unit, type, rows, columns, threads)                                                                       \
+    {NAME("move_even", unit, rows, columns, threads),                                                                  \
+     1,                                                                                                                \
+     unit,                                                                                                             \
+     rows,                                                                                                             \
+     columns,                                                                                                          \
+     threads,                                                                                                          \
+     GM_EVEN_SHARED(unit, rows, columns)},
+const gm_matrix_tile gm_matrix_tiles[] = {GM_MATRIX_TILES(ANY) GM_EVEN_TILES(EVEN)};
+#undef NAME
+#undef ANY
+#undef EVEN
 const int gm_matrix_tile_count = sizeof gm_matrix_tiles / sizeof *gm_matrix_tiles;
 
 static int64_t most(int64_t a, int64_t b)
@@ -104,6 +116,9 @@ int gm_matrix_read(gm_matrix_shape *shape, const gm_plan *plan, int unit, const 
     shape->src_aligned = (src_bits | (uintptr_t)src) % GM_MATRIX_LINE == 0;
     shape->even =
         src_bits % VECTOR == 0 && (unit >= 4 || (uintptr_t)src % 4 == 0) ? (int)((uintptr_t)src % VECTOR) : -1;
+    shape->whole =
+        !shape->stacked && shape->even == 0 &&
+        (dst_bits | (uint64_t)(shape->rows.len * unit) | (uint64_t)(shape->columns.len * unit)) % VECTOR == 0;
     shape->packed = shape->rows.n == 1 && plan->axis[shape->rows.axis[0]].src == shape->columns.len * unit;
     shape->alone = !shape->stacked;
     for (int i = 0; i < plan->naxes; i++)
@@ -154,7 +169,7 @@ static const gm_matrix_tile *choose(const gm_matrix_shape *shape, int unit)
     double least = 0;
 
     for (int i = 0; i < gm_matrix_tile_count; i++)
-        if (gm_matrix_tiles[i].unit == unit && !is_too_narrow(shape, &gm_matrix_tiles[i])) {
+        if (gm_matrix_tiles[i].unit == unit && !gm_matrix_tiles[i].even && !is_too_narrow(shape, &gm_matrix_tiles[i])) {
             double cost = cost_of(&gm_matrix_tiles[i], shape);
             if (!best || cost < least) {
                 least = cost;
@@ -162,6 +177,35 @@ static const gm_matrix_tile *choose(const gm_matrix_shape *shape, int unit)
             }
         }
     return best;
+}
+
+/* The part of the tiles' threads that have work. */
+static double used_of(const gm_matrix_tile *tile, const gm_matrix_shape *shape)
+{
+    int unit = tile->unit;
+    return run_of(shape->columns.len, 0, tile->columns, unit) / (tile->columns * unit) *
+           run_of(shape->rows.len, shape->ahead, tile->rows, unit) / (tile->rows * unit);
+}
+
+/* The tile for whole vectors, or NULL: the best one wants matrices that fill it and are enough for the whole device,
+ * the last one matrices that are not much smaller than it. */
+static const gm_matrix_tile *choose_even(const gm_matrix_shape *shape, int unit)
+{
+    enum { ENOUGH = 2048 };
+    static const double full = 0.85, half = 0.4;
+    const gm_matrix_tile *last = NULL;
+
+    if (!shape->whole)
+        return NULL;
+    for (int i = 0; i < gm_matrix_tile_count; i++) {
+        const gm_matrix_tile *tile = &gm_matrix_tiles[i];
+        if (!tile->even || tile->unit != unit)
+            continue;
+        if (used_of(tile, shape) >= full && shape->bytes >= (double)ENOUGH * unit * tile->rows * tile->columns)
+            return tile;
+        last = tile;
+    }
+    return last && used_of(last, shape) >= half ? last : NULL;
 }
 
 /* Whether the matrix kernels are better than those for boxes: for long columns, and rows that fill the tile. For items
@@ -174,10 +218,9 @@ static int suits(const gm_matrix_shape *shape, const gm_matrix_tile *tile)
                                                {[1] = 0.8, [2] = 0.9, [4] = 0.67, [8] = 0.62}};
     const gm_side *rows = &shape->rows, *columns = &shape->columns;
     int unit = tile->unit, packed = is_packed(shape, tile);
-    double used = run_of(columns->len, 0, tile->columns, unit) / (tile->columns * unit) *
-                  run_of(rows->len, shape->ahead, tile->rows, unit) / (tile->rows * unit);
 
-    if (rows->len * unit < SHORTEST_COLUMN || columns->len * unit < SHORTEST_ROW || used < fill[packed][unit])
+    if (rows->len * unit < SHORTEST_COLUMN || columns->len * unit < SHORTEST_ROW ||
+        used_of(tile, shape) < fill[packed][unit])
         return 0;
     if (unit >= 4 || (packed && (unit == 2 || shape->ahead)))
         return 1;
@@ -255,6 +298,8 @@ int gm_matrix_make(gm_matrix_launch *launch, const gm_plan *plan, int unit, cons
 
     if (!gm_matrix_read(&shape, plan, unit, dst, src))
         return 0;
-    const gm_matrix_tile *tile = choose(&shape, unit);
-    return suits(&shape, tile) && gm_matrix_lay_out(launch, tile, &shape, plan, src);
+    const gm_matrix_tile *tile = choose_even(&shape, unit);
+    if (!tile && !suits(&shape, tile = choose(&shape, unit)))
+        return 0;
+    return gm_matrix_lay_out(launch, tile, &shape, plan, src);
 }

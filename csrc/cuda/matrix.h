@@ -5,6 +5,7 @@
 
 typedef struct gm_matrix_tile {
     const char *kernel;
+    int even; /* takes whole vectors alone */
     int unit, rows, columns, threads;
     unsigned shared;
 } gm_matrix_tile;
@@ -28,6 +29,7 @@ typedef struct gm_matrix_shape {
     int alone;                        /* there is one matrix, not stacked */
     int packed;                       /* every row begins where the one before ends */
     int even;                         /* as in gm_matrix */
+    int whole;                        /* rows and columns are whole vectors on both sides */
     double bytes;                     /* all that moves one way */
     unsigned char taken[GM_MAX_NDIM]; /* axes of the matrices */
 } gm_matrix_shape;

@@ -21,29 +21,9 @@
  * not come from the kernel's parameters, so that every store was a generic one, and divisions in every loop.
  */
 #include <limits.h>
-#include "matrix.h"
+#include "matrix.cuh"
 #include "turn.cuh"
 #include "vector.cuh"
-#include "walk.cuh"
-
-/* Where index `n` of a chain of axes lies on both sides. */
-__device__ __forceinline__ gm_place gm_matrix_place(const gm_walk_axis *axis, int naxes, unsigned int n)
-{
-    gm_place at = {0, 0};
-
-#pragma unroll 1
-    for (int k = 0; k < naxes; k++) {
-        unsigned int next = 0, index = n;
-        if (k + 1 < naxes) { /* the last one is never divided by: there may be indices beyond its end */
-            next = gm_divide(n, axis[k].magic, axis[k].shift);
-            index = n - next * axis[k].len;
-        }
-        at.src += index * axis[k].src;
-        at.dst += index * axis[k].dst;
-        n = next;
-    }
-    return at;
-}
 
 #define GM_MATRIX_NONE (-1ll << 63)
 
@@ -176,11 +156,9 @@ __device__ void move_matrix(char *__restrict__ out, const char *__restrict__ in,
     tile_type &tile = *(tile_type *)shared;
     int thread = threadIdx.x, near = 0;
 
-    unsigned int rest = gm_divide(blockIdx.x, p.row_tiles.magic, p.row_tiles.shift);
-    unsigned int number = gm_divide(rest, p.column_tiles.magic, p.column_tiles.shift);
-    unsigned int first_row = (blockIdx.x - rest * p.row_tiles.n) * ROWS;
-    unsigned int first_column = (rest - number * p.column_tiles.n) * COLUMNS;
-    gm_place matrix = gm_matrix_place(p.batch, p.nbatch, number);
+    gm_matrix_tile_place begin = gm_matrix_tile_of(p, blockIdx.x, ROWS, COLUMNS);
+    unsigned int first_row = begin.row, first_column = begin.column;
+    gm_place matrix = begin.at;
     int columns = (int)min(p.columns - first_column, (unsigned int)COLUMNS);
     int ahead = p.line > 1 && first_row ? AHEAD : 0;
 

@@ -27,6 +27,18 @@
     TILE(16, uint4, 64, 32, 512)                                                                                       \
     TILE(16, uint4, 32, 16, 160)
 
+/* Tiles for matrices whose rows and columns are whole vectors on both sides (even.cu), the best first. */
+#define GM_EVEN_TILES(TILE)                                                                                            \
+    TILE(1, unsigned char, 128, 256, 512)                                                                              \
+    TILE(1, unsigned char, 128, 128, 256)                                                                              \
+    TILE(2, unsigned short, 128, 128, 512)                                                                             \
+    TILE(2, unsigned short, 64, 64, 256)                                                                               \
+    TILE(4, unsigned int, 64, 64, 512)                                                                                 \
+    TILE(4, unsigned int, 64, 64, 256)                                                                                 \
+    TILE(8, unsigned long long, 32, 32, 256)                                                                           \
+    TILE(16, uint4, 32, 16, 256)
+#define GM_EVEN_SHARED(unit, rows, columns) ((rows) * (columns) * (unit))
+
 /* Tiles for matrices of few columns, which may be packed. */
 #define GM_MATRIX_NARROW(unit, columns) ((columns) < 64 && (columns) * (unit) <= 192)
 

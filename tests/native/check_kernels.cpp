@@ -4,6 +4,7 @@
 
 #include "../../csrc/kernels/general.cu"
 #undef GM_KERNEL
+#include "../../csrc/kernels/even.cu"
 #include "../../csrc/kernels/matrix.cu"
 #undef GM_KERNEL
 #include "../../csrc/kernels/rows.cu"
@@ -119,9 +120,11 @@ enum gm_way { GENERAL, ROWS, MATRICES, TILES, WAYS };
 
 // In the order of gm_matrix_tiles.
 static void (*const matrix_kernels[])(char *, const char *, const gm_matrix) = {
-#define TILE(unit, type, rows, columns, threads) move_matrix_##unit##_##rows##x##columns##_##threads,
-    GM_MATRIX_TILES(TILE)
-#undef TILE
+#define ANY(unit, type, rows, columns, threads)  move_matrix_##unit##_##rows##x##columns##_##threads,
+#define EVEN(unit, type, rows, columns, threads) move_even_##unit##_##rows##x##columns##_##threads,
+    GM_MATRIX_TILES(ANY) GM_EVEN_TILES(EVEN)
+#undef ANY
+#undef EVEN
 };
 
 // Whether that way takes the plan; moves it if so.
@@ -151,7 +154,7 @@ static bool move(gm_way way, const gm_plan &plan, char *dst, const char *src)
             return false;
         do
             tile = draw(0, gm_matrix_tile_count - 1);
-        while (gm_matrix_tiles[tile].unit != unit);
+        while (gm_matrix_tiles[tile].unit != unit || (gm_matrix_tiles[tile].even && !shape.whole));
         gm_matrix_lay_out(&matrix, &gm_matrix_tiles[tile], &shape, &plan, src);
         launch(matrix.blocks, (unsigned)matrix.threads, [&] { matrix_kernels[tile](dst, src, matrix.matrix); });
         return true;

@@ -1,0 +1,84 @@
+/* Transposes matrices whose rows and columns are whole 16-byte vectors on both sides, tile by tile.
+ *
+ * Must move 2 * items * itemsize bytes. Two steps, between which a block waits:
+ *   1 the tile's rows come as vectors to registers, all loads before the first store, and go to shared memory, where a
+ *     vector's place in its row is swizzled by the row: place ^ (row / items of a vector) % 8;
+ *   2 vectors of the destination are made of the words of one column in registers (turn.cuh) and written: eight lanes
+ *     write 128 bytes of a column.
+ * Both are free of bank conflicts: eight lanes read words of eight vectors' rows, which the swizzle puts in eight
+ * different places, and the other lanes the other words of the same vectors. A warp reads rows of 128 to 256 bytes and
+ * writes 4 columns of 128 (2 for items of 8 bytes, 1 for 16).
+ *
+ * Limited by memory: matrix.cu, which takes every alignment, moves its tile through shared memory once more. On an
+ * H200, in parts of cudaMemcpyAsync's speed, 512 MB each way: items of 4 bytes 0.97, of 2 and 16 0.98, of 8 0.99, bytes
+ * 0.95 (matrix.cu: 0.96, 0.97, 0.98, 0.93); batches of 1024 x 1024 1.00-1.01. Lost there: tiles of
+ * 128 x 64 and 128 x 32 items of 4 bytes, 256 x 128 bytes, and more threads than those for items of 8 and 16 bytes
+ * (0.86).
+ */
+#include "matrix.cuh"
+#include "turn.cuh"
+
+template <typename T, int ROWS, int COLUMNS, int THREADS>
+__device__ __forceinline__ void move_even(char *__restrict__ out, const char *__restrict__ in, const gm_matrix &p)
+{
+    enum {
+        S = sizeof(T),
+        V = 16 / S, /* items of a vector */
+        WORD = S < 4 ? 4 : S,
+        WIDE = WORD / S,            /* columns of a word */
+        VECTORS = COLUMNS / V,      /* of a row */
+        TALL = ROWS / V,            /* vectors of a column */
+        WORDS = COLUMNS / WIDE,     /* of a row */
+        GROUPS = THREADS / VECTORS, /* rows at a time */
+        LOADS = ROWS / GROUPS,
+        TURNS = TALL * WORDS / THREADS,
+        SWIZZLE = 8 /* places that a quarter of a warp's accesses may have at once */
+    };
+    static_assert(THREADS % VECTORS == 0 && ROWS % GROUPS == 0 && TALL * WORDS % THREADS == 0, "every thread as many");
+    static_assert(VECTORS % SWIZZLE == 0 && TALL % SWIZZLE == 0, "the swizzle stays in its row");
+    extern __shared__ __align__(128) unsigned char shared[];
+    uint4 *image = (uint4 *)shared;
+    int thread = threadIdx.x;
+    gm_matrix_tile_place tile = gm_matrix_tile_of(p, blockIdx.x, ROWS, COLUMNS);
+    int rows = (int)min(p.rows - tile.row, (unsigned int)ROWS),
+        columns = (int)min(p.columns - tile.column, (unsigned int)COLUMNS);
+    const char *source = in + (tile.at.src + (long long)tile.column * S);
+    char *target = out + (tile.at.dst + (long long)tile.row * S);
+
+    int place = thread % VECTORS, group = thread / VECTORS;
+    uint4 vector[LOADS];
+#pragma unroll
+    for (int k = 0; k < LOADS; k++)
+        if (int row = k * GROUPS + group; row < rows && place * V < columns)
+            vector[k] = __ldg((const uint4 *)(source + gm_matrix_place(p.row, p.nrow, tile.row + row).src) + place);
+#pragma unroll
+    for (int k = 0; k < LOADS; k++) {
+        int row = k * GROUPS + group;
+        image[row * VECTORS + (place ^ (row / V % SWIZZLE))] = vector[k];
+    }
+    __syncthreads();
+
+#pragma unroll
+    for (int k = 0; k < TURNS; k++) {
+        int unit = k * THREADS + thread, low = unit % SWIZZLE, word = unit / SWIZZLE % (16 / WORD),
+            rest = unit / SWIZZLE / (16 / WORD), v = rest % (TALL / SWIZZLE) * SWIZZLE + low,
+            from = rest / (TALL / SWIZZLE), column = from * V + word * WIDE;
+        uint4 made[WIDE];
+        gm_turn_gather<T, true, VECTORS>(
+            made, (const unsigned char *)&image[v * V * VECTORS + (from ^ low)] + word * WORD, NULL);
+        if (v * V < rows && column < columns)
+#pragma unroll
+            for (int c = 0; c < WIDE; c++)
+                *(uint4 *)(target + gm_matrix_place(p.column, p.ncolumn, tile.column + column + c).dst + v * 16) =
+                    made[c];
+    }
+}
+
+#define GM_KERNEL(size, type, rows, columns, threads)                                                                  \
+    extern "C" __global__ void __launch_bounds__(threads) move_even_##size##_##rows##x##columns##_##threads(           \
+        char *__restrict__ out, const char *__restrict__ in, const __grid_constant__ gm_matrix matrix)                 \
+    {                                                                                                                  \
+        move_even<type, rows, columns, threads>(out, in, matrix);                                                      \
+    }
+GM_EVEN_TILES(GM_KERNEL)
+#undef GM_KERNEL
