@@ -77,8 +77,12 @@ static gm_status make_pool(gm_gpu *gpu, CUdevice device, gm_failure *failure)
     const CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
     cuuint64_t kept = 32 << 20;
+    /* Allowed while this thread captures a graph, if we say that we know. */
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
+    gpu->driver->cuThreadExchangeStreamCaptureMode(&mode);
     gm_status status = GM_CU(gpu->driver, failure, cuMemPoolCreate, &gpu->pool, &properties);
+    gpu->driver->cuThreadExchangeStreamCaptureMode(&mode);
     if (status != GM_OK)
         return status;
     return GM_CU(gpu->driver, failure, cuMemPoolSetAttribute, gpu->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept);
