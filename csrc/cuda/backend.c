@@ -58,12 +58,15 @@ gm_status gm_cuda_alloc(int device, void *stream, int64_t bytes, void **memory, 
 {
     gm_visit visit;
     CUdeviceptr pointer = 0;
+    size_t size = bytes ? (size_t)bytes : 1;
 
-    gm_status status = begin(device, &visit, failure);
-    if (status != GM_OK)
-        return status;
-    status = GM_CU(visit.gpu->driver, failure, cuMemAllocFromPoolAsync, &pointer, bytes ? (size_t)bytes : 1,
-                   visit.gpu->pool, (CUstream)stream);
+    gm_gpu *gpu = gm_gpu_get(device, failure);
+    if (!gpu || gm_visit_begin(&visit, gpu, failure) != GM_OK)
+        return failure->status;
+    CUmemoryPool pool = gm_gpu_pool(gpu, (CUstream)stream);
+    gm_status status =
+        pool ? GM_CU(gpu->driver, failure, cuMemAllocFromPoolAsync, &pointer, size, pool, (CUstream)stream)
+             : GM_CU(gpu->driver, failure, cuMemAllocAsync, &pointer, size, (CUstream)stream);
     *memory = (void *)(uintptr_t)pointer;
     gm_visit_end(&visit);
     return status;

@@ -11,6 +11,7 @@ enum { MAX_DEVICES = 64 };
 /* What only this file knows of a device: its kernels, each loaded when it is first launched. */
 typedef struct gm_gpu_kernels {
     gm_gpu gpu; /* first, so that one pointer is both */
+    _Atomic(CUmemoryPool) pool;
     pthread_mutex_t loading;
     CUmodule *modules;               /* by image; written under `loading` */
     _Atomic(CUfunction) functions[]; /* by entry */
@@ -71,23 +72,6 @@ static gm_status read_figures(const gm_driver *driver, CUdevice device, gm_cuda_
     return status;
 }
 
-/* Temporary arrays and the scratch of sums; what is kept between them is no more than this. */
-static gm_status make_pool(gm_gpu *gpu, CUdevice device, gm_failure *failure)
-{
-    const CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                       .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
-    cuuint64_t kept = 32 << 20;
-    /* Allowed while this thread captures a graph, if we say that we know. */
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-
-    gpu->driver->cuThreadExchangeStreamCaptureMode(&mode);
-    gm_status status = GM_CU(gpu->driver, failure, cuMemPoolCreate, &gpu->pool, &properties);
-    gpu->driver->cuThreadExchangeStreamCaptureMode(&mode);
-    if (status != GM_OK)
-        return status;
-    return GM_CU(gpu->driver, failure, cuMemPoolSetAttribute, gpu->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept);
-}
-
 static gm_gpu_kernels *open_device(int ordinal, gm_failure *failure)
 {
     const gm_driver *driver = gm_driver_open(failure);
@@ -108,8 +92,7 @@ static gm_gpu_kernels *open_device(int ordinal, gm_failure *failure)
         failure->status = GM_NO_MEMORY;
     } else if ((made->gpu.driver = driver) && GM_CU(driver, failure, cuDeviceGet, &device, ordinal) == GM_OK &&
                read_figures(driver, device, &made->gpu.figures, failure) == GM_OK &&
-               GM_CU(driver, failure, cuDevicePrimaryCtxRetain, &made->gpu.context, device) == GM_OK &&
-               make_pool(&made->gpu, device, failure) == GM_OK) {
+               GM_CU(driver, failure, cuDevicePrimaryCtxRetain, &made->gpu.context, device) == GM_OK) {
         made->gpu.ordinal = ordinal;
         made->modules = modules;
         pthread_mutex_init(&made->loading, NULL);
@@ -131,6 +114,36 @@ gm_gpu *gm_gpu_get(int ordinal, gm_failure *failure)
         atomic_store(&devices[ordinal], found);
     pthread_mutex_unlock(&opening);
     return found ? &found->gpu : NULL;
+}
+
+static CUmemoryPool make_pool(const gm_gpu *gpu)
+{
+    const CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = gpu->ordinal}};
+    cuuint64_t kept = 32 << 20; /* bytes between the uses */
+    CUmemoryPool pool;
+
+    if (gpu->driver->cuMemPoolCreate(&pool, &properties) != CUDA_SUCCESS)
+        return NULL;
+    gpu->driver->cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept);
+    return pool;
+}
+
+CUmemoryPool gm_gpu_pool(gm_gpu *gpu, CUstream stream)
+{
+    gm_gpu_kernels *whole = (gm_gpu_kernels *)gpu;
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+
+    CUmemoryPool pool = atomic_load(&whole->pool);
+    if (pool || gpu->driver->cuStreamIsCapturing(stream, &capture) != CUDA_SUCCESS ||
+        capture != CU_STREAM_CAPTURE_STATUS_NONE)
+        return pool;
+    pthread_mutex_lock(&whole->loading);
+    pool = atomic_load(&whole->pool);
+    if (!pool)
+        atomic_store(&whole->pool, pool = make_pool(gpu));
+    pthread_mutex_unlock(&whole->loading);
+    return pool;
 }
 
 gm_status gm_visit_begin(gm_visit *visit, const gm_gpu *gpu, gm_failure *failure)

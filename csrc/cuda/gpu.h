@@ -7,7 +7,6 @@ typedef struct gm_gpu {
     const gm_driver *driver;
     int ordinal;
     CUcontext context; /* the primary one, which other libraries share */
-    CUmemoryPool pool; /* our own: the device's usual one gives everything back at each synchronisation */
     gm_cuda_figures figures;
 } gm_gpu;
 
@@ -24,6 +23,10 @@ typedef struct gm_visit {
 } gm_visit;
 gm_status gm_visit_begin(gm_visit *visit, const gm_gpu *gpu, gm_failure *failure);
 void gm_visit_end(const gm_visit *visit);
+
+/* Our own pool of memory, made when it is first asked for: the device's usual one gives everything back at each
+ * synchronisation. NULL where the usual one has to serve: none may be made for a stream that is being captured. */
+CUmemoryPool gm_gpu_pool(gm_gpu *gpu, CUstream stream);
 
 /* A launch of the kernel `entry` (gm_entry_find); inside a visit. The kernel's module is loaded on first use. */
 typedef struct gm_launch {

@@ -173,7 +173,8 @@ int cuLaunchKernel(void *function, unsigned grid, unsigned, unsigned, unsigned b
     put(stream, [=, run = kernel->second(arguments)] { launch(grid, block, run); });
     return 0;
 }
-int cuMemPoolCreate(void **pool, const void *) { return *pool = pool, 0; }
+// Not while any stream is being captured, whatever the thread's mode.
+int cuMemPoolCreate(void **pool, const void *) { return *pool = pool, capturing.empty() ? 0 : 900; }
 int cuMemPoolSetAttribute(void *, int, void *) { return 0; }
 int cuMemAllocFromPoolAsync(unsigned long long *memory, size_t bytes, void *, void *stream)
 {
@@ -187,6 +188,10 @@ int cuMemAllocFromPoolAsync(unsigned long long *memory, size_t bytes, void *, vo
     memories++;
     *memory = (uintptr_t)made + 256;
     return 0;
+}
+int cuMemAllocAsync(unsigned long long *memory, size_t bytes, void *stream)
+{
+    return cuMemAllocFromPoolAsync(memory, bytes, nullptr, stream);
 }
 int cuMemFreeAsync(unsigned long long memory, void *stream)
 {
@@ -288,7 +293,7 @@ int cuGetProcAddress_v2(const char *name, void **function, int, unsigned long lo
         FUNCTION(cuDevicePrimaryCtxRetain) FUNCTION(cuGetErrorName) FUNCTION(cuGetErrorString)
         FUNCTION(cuModuleLoadData) FUNCTION(cuModuleGetFunction) FUNCTION(cuFuncGetAttribute)
         FUNCTION(cuFuncSetAttribute) FUNCTION(cuTensorMapEncodeTiled) FUNCTION(cuThreadExchangeStreamCaptureMode) FUNCTION(cuLaunchKernel)
-        FUNCTION(cuMemPoolCreate) FUNCTION(cuMemPoolSetAttribute) FUNCTION(cuMemAllocFromPoolAsync) FUNCTION(cuMemFreeAsync) FUNCTION(cuMemHostAlloc) FUNCTION(cuMemcpyAsync)
+        FUNCTION(cuMemPoolCreate) FUNCTION(cuMemPoolSetAttribute) FUNCTION(cuMemAllocAsync) FUNCTION(cuMemAllocFromPoolAsync) FUNCTION(cuMemFreeAsync) FUNCTION(cuMemHostAlloc) FUNCTION(cuMemcpyAsync)
         FUNCTION(cuMemsetD8Async)
         FUNCTION(cuPointerGetAttribute) FUNCTION(cuStreamCreate) FUNCTION(cuStreamIsCapturing)
         FUNCTION(cuStreamSynchronize) FUNCTION(cuStreamWaitEvent) FUNCTION(cuEventCreate) FUNCTION(cuEventDestroy)
