@@ -95,7 +95,7 @@ def gpu_tests() -> str:
 def ladders() -> str:
     """A row for each stage of each ladder recorded on an H200, a column for each type: fractions of a copy."""
     parts = []
-    for lesson in ("transpose", "copy", "cache"):
+    for lesson in ("transpose", "copy", "reduce", "read", "walk2d", "layout", "banks", "cache"):
         found = [json.loads(path.read_text()) for path in sorted((RECORDED / "h200").glob(f"ladder-{lesson}-*.json"))]
         if not found:
             continue
