@@ -23,10 +23,11 @@ __device__ __forceinline__ gm_place gm_sum_place(const gm_walk_axis *axes, int n
     return at;
 }
 
-/* Every partial sum carries the tag of its launch in the same 16 bytes, which are written and read as one: whoever finds
- * the tag has the sum, and neither a counter nor a fence is needed. The block that waits is the last of its group, which
- * the blocks before it do not wait for. It wipes the tags: a graph launches with the same tag again. */
-template <typename A> __device__ __forceinline__ void gm_sum_share(unsigned long long *scratch, long long i, A value, unsigned long long tag)
+/* Every partial sum carries the tag of its launch in the same 16 bytes, which are written and read as one: whoever
+ * finds the tag has the sum, and neither a counter nor a fence is needed. The block that waits is the last of its
+ * group, which the blocks before it do not wait for. It wipes the tags: a graph launches with the same tag again. */
+template <typename A>
+__device__ __forceinline__ void gm_sum_share(unsigned long long *scratch, long long i, A value, unsigned long long tag)
 {
     unsigned long long *at = scratch + 2 * i, bits = 0;
     memcpy(&bits, &value, sizeof value);
@@ -57,7 +58,9 @@ __device__ __forceinline__ ulonglong2 gm_sum_shared(const unsigned long long *at
 }
 
 /* The sum of `count` partial sums, `step` apart. */
-template <typename A> __device__ __forceinline__ A gm_sum_collect(unsigned long long *scratch, long long first, long long step, int count, unsigned long long tag)
+template <typename A>
+__device__ __forceinline__ A gm_sum_collect(unsigned long long *scratch, long long first, long long step, int count,
+                                            unsigned long long tag)
 {
     enum { AT_ONCE = 4 };
     A sum = gm_sum_zero<A>();
@@ -106,7 +109,9 @@ template <typename A> __device__ __forceinline__ A gm_sum_block(A a, A *room)
 }
 
 /* Makes one result out of all slices of a group of one: stores it, or leaves a part for the last slice. */
-template <class S, typename A = typename S::acc> __device__ __forceinline__ void gm_sum_finish(char *out, A a, A *room, const gm_sum &sum, unsigned int group, unsigned int slice)
+template <class S, typename A = typename S::acc>
+__device__ __forceinline__ void gm_sum_finish(char *out, A a, A *room, const gm_sum &sum, unsigned int group,
+                                              unsigned int slice)
 {
     if (sum.slices > 1) {
         if (slice + 1 < sum.slices) {
@@ -128,10 +133,10 @@ template <class S, typename A = typename S::acc> __device__ __forceinline__ void
 }
 
 /* A kernel whose sum has axes; so many of its blocks are to fit on a multiprocessor. */
-#define GM_SUM_KERNEL(name, call, blocks, type)                                                                               \
-    extern "C" __global__ void __launch_bounds__(GM_SUM_THREADS, blocks) name##_##type(                                        \
-        char *__restrict__ out, const char *__restrict__ in, const __grid_constant__ gm_sum sum,                       \
-        const __grid_constant__ gm_sum_axes axes)                                                                      \
+#define GM_SUM_KERNEL(name, call, blocks, type)                                                                        \
+    extern "C" __global__ void __launch_bounds__(GM_SUM_THREADS, blocks)                                               \
+        name##_##type(char *__restrict__ out, const char *__restrict__ in, const __grid_constant__ gm_sum sum,         \
+                      const __grid_constant__ gm_sum_axes axes)                                                        \
     {                                                                                                                  \
         call(out, in, sum, axes);                                                                                      \
     }

@@ -1,8 +1,8 @@
 /* Sums across the axis that is contiguous in memory, and of items that lie anywhere.
  *
- * Must read every byte once. A block has `across` threads beside one another and `along` above one another; each adds up
- * its own column or columns, the block adds up the threads above one another in shared memory, and the last of a group's
- * blocks what they all found.
+ * Must read every byte once. A block has `across` threads beside one another and `along` above one another; each adds
+ * up its own column or columns, the block adds up the threads above one another in shared memory, and the last of a
+ * group's blocks what they all found.
  *
  *   down      the columns lie side by side: a thread reads up to four of them at once, four to sixteen rows under way
  *             Narrow dense matrices are folded: several rows are one long row, until the very end.
@@ -24,7 +24,9 @@ template <typename A> __device__ __forceinline__ void gm_sum_rows(A *room, int w
 }
 
 /* Makes `width` results, room[0 ...], out of all slices of a group; 0 in all slices but the one that has them. */
-template <typename A> __device__ __forceinline__ bool gm_sum_join(A *room, int width, const gm_sum &sum, unsigned int group, unsigned int slice)
+template <typename A>
+__device__ __forceinline__ bool gm_sum_join(A *room, int width, const gm_sum &sum, unsigned int group,
+                                            unsigned int slice)
 {
     int threads = (int)blockDim.x, me = (int)threadIdx.x;
     long long row = (long long)sum.groups * width, first = (long long)group * width;
@@ -57,7 +59,8 @@ struct alignas(sizeof(typename S::usual) * WIDTH < 16 ? sizeof(typename S::usual
     typename S::usual item[WIDTH];
 };
 
-template <class S, int WIDTH> __device__ __forceinline__ void sum_down(char *out, const char *in, const gm_sum &sum, const gm_sum_axes &axes)
+template <class S, int WIDTH>
+__device__ __forceinline__ void sum_down(char *out, const char *in, const gm_sum &sum, const gm_sum_axes &axes)
 {
     extern __shared__ __align__(128) unsigned char shared[];
     enum { ITEM = sizeof(typename S::bits), N = GM_SUM_ROWS(ITEM * WIDTH) };
@@ -154,7 +157,8 @@ template <class S, int WIDTH> __device__ __forceinline__ void sum_down(char *out
             gm_sum_store<S>(out + place.dst + (left + q) * sum.result_step, sum, room[q]);
 }
 
-template <class S> __device__ __forceinline__ void sum_general(char *out, const char *in, const gm_sum &sum, const gm_sum_axes &axes)
+template <class S>
+__device__ __forceinline__ void sum_general(char *out, const char *in, const gm_sum &sum, const gm_sum_axes &axes)
 {
     extern __shared__ __align__(128) unsigned char shared[];
     enum { N = GM_SUM_IN_FLIGHT };
@@ -181,7 +185,8 @@ template <class S> __device__ __forceinline__ void sum_general(char *out, const 
 #pragma unroll
                 for (int k = 0; k < N; k++)
                     if (long long j = i + k * apart; j < last)
-                        item[k] = *(const typename S::bits *)(from + gm_sum_place(summed, axes.summed, axes.wide, j).src);
+                        item[k] =
+                            *(const typename S::bits *)(from + gm_sum_place(summed, axes.summed, axes.wide, j).src);
 #pragma unroll
                 for (int k = 0; k < N; k++)
                     a += i + k * apart < last ? S::value(item[k]) : gm_sum_zero<acc>();
@@ -198,8 +203,8 @@ template <class S> __device__ __forceinline__ void sum_general(char *out, const 
 }
 
 #define GM_SUM_DOWN_KERNELS(type)                                                                                      \
-    GM_SUM_KERNEL(sum_down, (sum_down<gm_sum_##type, (sizeof(gm_sum_##type::bits) > 4 ? 2 : GM_SUM_WIDTH)>), 4, type)     \
-    GM_SUM_KERNEL(sum_down_one, (sum_down<gm_sum_##type, 1>), 4, type)                                                    \
+    GM_SUM_KERNEL(sum_down, (sum_down<gm_sum_##type, (sizeof(gm_sum_##type::bits) > 4 ? 2 : GM_SUM_WIDTH)>), 4, type)  \
+    GM_SUM_KERNEL(sum_down_one, (sum_down<gm_sum_##type, 1>), 4, type)                                                 \
     GM_SUM_KERNEL(sum_general, sum_general<gm_sum_##type>, 1, type)
 
 GM_SUM_TYPES(GM_SUM_DOWN_KERNELS)

@@ -30,7 +30,8 @@ template <class S> __device__ __forceinline__ uint4 gm_sum_nothing()
 }
 
 /* Adds a line's vectors from the lane-th on, `lanes` apart, and the items before and behind the whole vectors. */
-template <class S, bool ONCE> __device__ __forceinline__ void gm_sum_line(typename S::acc *a, const char *line, long long bytes, int lane, int lanes)
+template <class S, bool ONCE>
+__device__ __forceinline__ void gm_sum_line(typename S::acc *a, const char *line, long long bytes, int lane, int lanes)
 {
     enum { N = GM_SUM_IN_FLIGHT, ITEM = sizeof(typename S::bits) };
     int head = (int)(-(unsigned long long)line & 15);
@@ -68,7 +69,9 @@ template <class S, bool ONCE> __device__ __forceinline__ void gm_sum_line(typena
 }
 
 /* Adds the i-th chunk of a line; chunks begin with whole vectors. */
-template <class S, bool ONCE> __device__ __forceinline__ void gm_sum_chunk(typename S::acc *a, const char *line, const gm_sum &sum, unsigned int i, int lane, int lanes)
+template <class S, bool ONCE>
+__device__ __forceinline__ void gm_sum_chunk(typename S::acc *a, const char *line, const gm_sum &sum, unsigned int i,
+                                             int lane, int lanes)
 {
     long long begin = i * sum.chunk - (long long)((unsigned long long)line & 15), end = begin + sum.chunk;
 
@@ -91,7 +94,8 @@ template <class S, bool ONCE> __device__ __forceinline__ void sum_flat(char *out
     gm_sum_finish<S>(out, gm_sum_block(a, room), room, sum, 0, blockIdx.x);
 }
 
-template <class S> __device__ __forceinline__ void sum_run(char *out, const char *in, const gm_sum &sum, const gm_sum_axes &axes)
+template <class S>
+__device__ __forceinline__ void sum_run(char *out, const char *in, const gm_sum &sum, const gm_sum_axes &axes)
 {
     extern __shared__ __align__(128) unsigned char shared[];
     typename S::acc a = gm_sum_zero<typename S::acc>(), *room = (typename S::acc *)shared;
@@ -122,7 +126,8 @@ template <class S> __device__ __forceinline__ uint4 gm_sum_masked(uint4 v, int b
 }
 
 /* PER vectors of a line to a lane. EVEN: every line is whole vectors. */
-template <class S, int PER, bool EVEN> __device__ __forceinline__ void sum_lanes(char *out, const char *in, const gm_sum &sum, const gm_sum_axes &axes)
+template <class S, int PER, bool EVEN>
+__device__ __forceinline__ void sum_lanes(char *out, const char *in, const gm_sum &sum, const gm_sum_axes &axes)
 {
     enum { LINES = GM_SUM_IN_FLIGHT / PER, ITEM = sizeof(typename S::bits) };
     int lanes = 1 << sum.team_shift, lane = (int)threadIdx.x & (lanes - 1), teams = (int)blockDim.x >> sum.team_shift;
@@ -223,8 +228,8 @@ template <class S> __device__ __forceinline__ void sum_packed(char *out, const c
 }
 
 #define GM_SUM_FLAT_KERNEL(name, call, threads, type)                                                                  \
-    extern "C" __global__ void __launch_bounds__(threads) name##_##type(                                               \
-        char *__restrict__ out, const char *__restrict__ in, const __grid_constant__ gm_sum sum)                       \
+    extern "C" __global__ void __launch_bounds__(threads)                                                              \
+        name##_##type(char *__restrict__ out, const char *__restrict__ in, const __grid_constant__ gm_sum sum)         \
     {                                                                                                                  \
         call(out, in, sum);                                                                                            \
     }
@@ -232,10 +237,10 @@ template <class S> __device__ __forceinline__ void sum_packed(char *out, const c
     GM_SUM_FLAT_KERNEL(sum_flat, (sum_flat<gm_sum_##type, false>), 512, type)                                          \
     GM_SUM_FLAT_KERNEL(sum_flat_once, (sum_flat<gm_sum_##type, true>), 512, type)                                      \
     GM_SUM_FLAT_KERNEL(sum_packed, sum_packed<gm_sum_##type>, GM_SUM_THREADS, type)                                    \
-    GM_SUM_KERNEL(sum_run, sum_run<gm_sum_##type>, 4, type)                                                               \
-    GM_SUM_KERNEL(sum_lanes_1, (sum_lanes<gm_sum_##type, 1, false>), 1, type)                                             \
-    GM_SUM_KERNEL(sum_lanes_4, (sum_lanes<gm_sum_##type, 4, false>), 1, type)                                             \
-    GM_SUM_KERNEL(sum_lanes_even_1, (sum_lanes<gm_sum_##type, 1, true>), 1, type)                                         \
+    GM_SUM_KERNEL(sum_run, sum_run<gm_sum_##type>, 4, type)                                                            \
+    GM_SUM_KERNEL(sum_lanes_1, (sum_lanes<gm_sum_##type, 1, false>), 1, type)                                          \
+    GM_SUM_KERNEL(sum_lanes_4, (sum_lanes<gm_sum_##type, 4, false>), 1, type)                                          \
+    GM_SUM_KERNEL(sum_lanes_even_1, (sum_lanes<gm_sum_##type, 1, true>), 1, type)                                      \
     GM_SUM_KERNEL(sum_lanes_even_4, (sum_lanes<gm_sum_##type, 4, true>), 1, type)
 
 GM_SUM_TYPES(GM_SUM_RUN_KERNELS)

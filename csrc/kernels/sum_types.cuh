@@ -1,8 +1,8 @@
 /* How items are added, by type: what an item is, which word adds nothing, and the sum of a vector of them.
  *
- * Integers and bool are added in 64 bits, wrapping; floats in float64, but that four float16 or bfloat16 are first added
- * in float32. Four large bfloat16 would overflow there, so a quarter of each is added: a power of two costs no digit, as
- * their smallest number is far above float32's. */
+ * Integers and bool are added in 64 bits, wrapping; floats in float64, but that four float16 or bfloat16 are first
+ * added in float32. Four large bfloat16 would overflow there, so a quarter of each is added: a power of two costs no
+ * digit, as their smallest number is far above float32's. */
 #pragma once
 #include "../base/dtype.h"
 
@@ -125,9 +125,12 @@ struct gm_sum_uint16 : gm_sum_integer<unsigned short> {
     }
 };
 
-struct gm_sum_int32 : gm_sum_integer<int> {};
-struct gm_sum_uint32 : gm_sum_integer<unsigned int> {};
-struct gm_sum_int64 : gm_sum_integer<unsigned long long> {};
+struct gm_sum_int32 : gm_sum_integer<int> {
+};
+struct gm_sum_uint32 : gm_sum_integer<unsigned int> {
+};
+struct gm_sum_int64 : gm_sum_integer<unsigned long long> {
+};
 
 /* ---- floats: -0.0 adds nothing, +0.0 would make +0.0 of -0.0 ---- */
 
