@@ -1,3 +1,4 @@
+#include "integers.h"
 #include "overlap.h"
 #include "memory.h"
 #include <stdlib.h>
@@ -11,21 +12,11 @@ static uint64_t magnitude(int64_t x)
     return x < 0 ? -(uint64_t)x : (uint64_t)x;
 }
 
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static uint64_t stride_gcd(const gm_array *array, uint64_t g)
 {
     for (int i = 0; i < array->ndim; i++)
         if (array->shape[i] > 1)
-            g = gcd(g, magnitude(array->strides[i]));
+            g = gm_common(g, magnitude(array->strides[i]));
     return g;
 }
 

@@ -1,3 +1,4 @@
+#include "../base/integers.h"
 #include "compact.h"
 #include "weave.h"
 #include "../base/memory.h"
@@ -73,11 +74,6 @@ int gm_compact_suits(const gm_cpu *cpu, const gm_plan *plan)
     return plan->items * plan->item >= LEAST && lay_out(&l, cpu, plan);
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The lengths of a slab of up to `most` bytes. Returns its bytes. */
 static int64_t cut_slab(const gm_plan *plan, const layout *l, int64_t most, int64_t *extent)
 {
@@ -86,10 +82,10 @@ static int64_t cut_slab(const gm_plan *plan, const layout *l, int64_t most, int6
         int k = l->order[i % plan->naxes], firm = l->firm >> k & 1;
         if (firm != (i < plan->naxes))
             continue;
-        extent[k] = least(plan->axis[k].len, firm ? RUN / plan->item : bytes < most ? most / bytes : 1);
+        extent[k] = gm_least(plan->axis[k].len, firm ? RUN / plan->item : bytes < most ? most / bytes : 1);
         bytes *= extent[k];
     }
-    int64_t *run = &extent[plan->dst_axis], grown = least(plan->axis[plan->dst_axis].len, *run * (most / bytes));
+    int64_t *run = &extent[plan->dst_axis], grown = gm_least(plan->axis[plan->dst_axis].len, *run * (most / bytes));
     if (grown > *run) {
         bytes = bytes / *run * grown;
         *run = grown;
@@ -121,7 +117,7 @@ static gm_status move_slab(const compact_job *job, int64_t number, char *slab)
         const gm_axis *axis = &plan->axis[i];
         int64_t slabs = (axis->len + job->extent[i] - 1) / job->extent[i], index = number % slabs * job->extent[i];
         number /= slabs;
-        len[i] = least(job->extent[i], axis->len - index);
+        len[i] = gm_least(job->extent[i], axis->len - index);
         from[i] = axis->src;
         to[i] = axis->dst;
         dst += index * axis->dst;

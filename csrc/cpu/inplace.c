@@ -3,6 +3,7 @@
  * read into scratch, row by row, the other written in its stead, transposed, and the first written from scratch. Past
  * the caches the panels of cpu/tile.h write whole lines; within them both tiles go through scratch and ordinary stores.
  * Matrices smaller than a tile are taken many at a time: transposed into scratch and copied back. */
+#include "../base/integers.h"
 #include "cpu.h"
 #include "isa.h"
 #include "pool.h"
@@ -36,11 +37,6 @@ typedef struct swap_job {
     int64_t scratch_bytes, units, grain;
     _Atomic int64_t next;
 } swap_job;
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static char *matrix(const swap_job *job, int64_t index)
 {
@@ -286,7 +282,7 @@ static void plan_panels(swap_job *job, const gm_cpu *cpu, int threads)
     }
     job->vector = kernels->vector / job->item;
     job->run = LINE * (shifted ? GM_SHIFTED_LINES : GM_LINES) / job->item;
-    int64_t line = LINE / job->item, tile = least(job->n, ROW / job->item), n = job->n;
+    int64_t line = LINE / job->item, tile = gm_least(job->n, ROW / job->item), n = job->n;
     while (tile * tile * job->item > cpu->l2_bytes || (n / tile * others < 2 * threads && tile * job->item > LEAST_ROW))
         tile /= 2;
     if (tile < n) {

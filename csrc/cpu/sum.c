@@ -1,4 +1,5 @@
 /* simd and tuned: sums piece by piece (sum_job.h), and adds up what the pieces give. */
+#include "../base/integers.h"
 #include "sum.h"
 #include "../base/memory.h"
 #include "isa.h"
@@ -12,11 +13,6 @@ enum {
     WORTH_THREADS = 512 << 10, /* bytes */
     WORTH_JOINING = 64 << 10,  /* accumulators */
 };
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* The type that an accumulator of `from` is. */
 static gm_dtype acc_type(gm_dtype from)
@@ -141,7 +137,7 @@ static int64_t group_src(const gm_sum_job *job, int64_t group)
 static int64_t group_len(const gm_sum_job *job, int64_t group)
 {
     int64_t block = group % job->across_blocks;
-    return job->collapse ? 1 : least(job->across_block, job->across.len - block * job->across_block);
+    return job->collapse ? 1 : gm_least(job->across_block, job->across.len - block * job->across_block);
 }
 
 /* Sums n pieces of a group, from the first-th on, into `out`, pairwise: `out` is the bottom of a stack of sums, where
@@ -160,7 +156,7 @@ static void sum_pieces(const gm_sum_job *job, gm_acc *out, int64_t group, int64_
         if (job->collapse) {
             int64_t start = index % job->across_blocks * job->across_block;
             index /= job->across_blocks;
-            across = least(job->across_block, job->across.len - start);
+            across = gm_least(job->across_block, job->across.len - start);
             p += start * job->across.src;
         }
         p += src_offset(job->summed, job->summed_axes, index);
@@ -170,7 +166,7 @@ static void sum_pieces(const gm_sum_job *job, gm_acc *out, int64_t group, int64_
             next = p + job->along_block * job->along.src;
         else if (done + 1 == n && job->slabs == 1 && group % job->across_blocks + 1 < job->across_blocks)
             next = src + job->across_block * job->across.src;
-        piece(job, top, p, across, least(job->along_block, job->along.len - along), next, tile);
+        piece(job, top, p, across, gm_least(job->along_block, job->along.len - along), next, tile);
         if (job->collapse)
             job->kernels->rows[acc_type(job->from)](top, (const char *)top, 0, 1, across);
         for (int64_t pairs = done; pairs & 1; pairs >>= 1, top -= width)
@@ -203,10 +199,10 @@ static void take_units(void *ctx, int thread)
     for (int64_t unit; (unit = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed)) < job->units;)
         if (job->slabs > 1) {
             int64_t first = unit % job->slabs * job->slab;
-            sum_pieces(job, work, unit / job->slabs, first, least(job->slab, job->pieces - first));
+            sum_pieces(job, work, unit / job->slabs, first, gm_least(job->slab, job->pieces - first));
             memcpy(job->partial + unit * job->width, work, (size_t)job->width * sizeof *work);
         } else {
-            int64_t end = least(job->groups, (unit + 1) * job->unit);
+            int64_t end = gm_least(job->groups, (unit + 1) * job->unit);
             for (int64_t group = unit * job->unit; group < end; group++) {
                 sum_pieces(job, work, group, 0, job->pieces);
                 finish(job, work, group);
@@ -265,7 +261,7 @@ static gm_status sum_with(const gm_cpu *cpu, int threads, const gm_plan *plan, c
     job.write = write_for(&job, cpu->l3_bytes);
     job.fence = cpu->isa->tile->fence;
     atomic_init(&job.next, 0);
-    threads = job.bytes < WORTH_THREADS ? 1 : (int)least(threads, job.units);
+    threads = job.bytes < WORTH_THREADS ? 1 : (int)gm_least(threads, job.units);
 
     size_t work = (size_t)(threads * job.work) * sizeof *small;
     size_t partial = job.slabs > 1 ? (size_t)(job.groups * job.slabs * job.width) * sizeof *small : 0;

@@ -1,5 +1,6 @@
 /* Cuts a sum into pieces: see sum_job.h. Looks at shape, strides and types alone, so that the order in which floats are
  * added does not depend on the machine. */
+#include "../base/integers.h"
 #include "sum_job.h"
 #include <stdlib.h>
 #include <string.h>
@@ -21,21 +22,6 @@ enum {
     TILE = 4096,     /* items gathered at a time */
     TILE_COLS = 512,
 };
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t blocks_of(int64_t n, int64_t block)
-{
-    return (n + block - 1) / block;
-}
 
 static gm_axis take(gm_axis *axis, int *n, int i)
 {
@@ -83,7 +69,7 @@ static int64_t gap_of(const gm_sum_job *job, int64_t step, int64_t items)
 static int64_t join_of(const gm_sum_job *job)
 {
     int64_t row = job->row_gap * job->size, join = 1;
-    int64_t wide = most(WIDE_LEAST, least(WIDE_MOST, job->along.len * row / WIDE_ROWS));
+    int64_t wide = gm_most(WIDE_LEAST, gm_least(WIDE_MOST, job->along.len * row / WIDE_ROWS));
     while (row && 2 * join * row <= wide)
         join *= 2;
     return join;
@@ -95,7 +81,7 @@ static void choose_rows(gm_sum_job *job)
     int k = best_rows(job->kept, job->kept_axes), s = best_rows(job->summed, job->summed_axes);
     int is_short = job->along.len * job->size < SHORT;
 
-    if (k >= 0 && (s < 0 || !is_short || job->kept[k].len >= least(FEW, job->summed[s].len))) {
+    if (k >= 0 && (s < 0 || !is_short || job->kept[k].len >= gm_least(FEW, job->summed[s].len))) {
         job->across = take(job->kept, &job->kept_axes, k);
     } else if (s >= 0) {
         job->across = take(job->summed, &job->summed_axes, s);
@@ -114,7 +100,7 @@ static void choose_form(gm_sum_job *job)
         int64_t cols = (kept[k].len - 1) * gap + 1;
         job->form = gap ? GM_SUM_COLUMNS : few ? GM_SUM_PACK_RUN : GM_SUM_PACK_COLUMNS;
         job->across = take(kept, &job->kept_axes, k);
-        job->col_gap = most(gap, 1);
+        job->col_gap = gm_most(gap, 1);
         job->row_gap = gap_of(job, summed[s].src, cols);
         job->along = summed[s];
         job->join = gap ? join_of(job) : 1;
@@ -146,32 +132,32 @@ static void choose_blocks(gm_sum_job *job)
 
     switch (job->form) {
     case GM_SUM_RUN:
-        job->along_block = least(along, SLAB / job->size);
-        job->across_block = most(1, least(ROWS, SLAB / (job->along_block * job->size)));
+        job->along_block = gm_least(along, SLAB / job->size);
+        job->across_block = gm_most(1, gm_least(ROWS, SLAB / (job->along_block * job->size)));
         break;
     case GM_SUM_COLUMNS:
         strip = (strip - 1) / job->col_gap + 1;
         job->along_block = GM_SUM_ROWS;
         /* Strips of even width that begin on a line if the row does. */
-        job->across_block = least(strip, blocks_of(blocks_of(across, blocks_of(across, strip)), LINE) * LINE);
+        job->across_block = gm_least(strip, gm_pieces(gm_pieces(across, gm_pieces(across, strip)), LINE) * LINE);
         break;
     case GM_SUM_FOLD:
         job->along_block = GM_SUM_ROWS * job->join;
         job->across_block = across;
         break;
     case GM_SUM_PACK_RUN:
-        job->along_block = least(along, TILE);
+        job->along_block = gm_least(along, TILE);
         job->across_block = TILE / job->along_block;
         break;
     case GM_SUM_PACK_COLUMNS:
-        job->across_block = least(across, TILE_COLS);
-        job->along_block = least(GM_SUM_ROWS, TILE / job->across_block);
+        job->across_block = gm_least(across, TILE_COLS);
+        job->along_block = gm_least(GM_SUM_ROWS, TILE / job->across_block);
         break;
     }
-    job->across_block = least(job->across_block, across);
-    job->along_block = least(job->along_block, along);
-    job->across_blocks = blocks_of(across, job->across_block);
-    job->along_blocks = blocks_of(along, job->along_block);
+    job->across_block = gm_least(job->across_block, across);
+    job->along_block = gm_least(job->along_block, along);
+    job->across_blocks = gm_pieces(across, job->across_block);
+    job->along_blocks = gm_pieces(along, job->along_block);
 }
 
 /* What a thread takes at once, and how much it needs to work in. */
@@ -187,14 +173,14 @@ static void choose_units(gm_sum_job *job)
     int64_t cols = ((job->across_block - 1) * job->col_gap + 1) * job->parts;
     job->width = job->collapse ? job->parts : cols;
     int64_t group_bytes = job->bytes / job->groups,
-            slab_bytes = most(SLAB, WORTH_SLAB * job->width * (int64_t)sizeof(gm_acc));
+            slab_bytes = gm_most(SLAB, WORTH_SLAB * job->width * (int64_t)sizeof(gm_acc));
     job->slabs = 1;
     if (job->groups < SLABS)
-        job->slabs = most(1, least(least(job->pieces, SLABS / job->groups), group_bytes / slab_bytes));
-    job->slab = blocks_of(job->pieces, job->slabs);
-    job->slabs = blocks_of(job->pieces, job->slab);
-    job->unit = job->slabs > 1 ? 1 : most(1, SLAB / most(1, group_bytes));
-    job->units = job->slabs > 1 ? job->groups * job->slabs : blocks_of(job->groups, job->unit);
+        job->slabs = gm_most(1, gm_least(gm_least(job->pieces, SLABS / job->groups), group_bytes / slab_bytes));
+    job->slab = gm_pieces(job->pieces, job->slabs);
+    job->slabs = gm_pieces(job->pieces, job->slab);
+    job->unit = job->slabs > 1 ? 1 : gm_most(1, SLAB / gm_most(1, group_bytes));
+    job->units = job->slabs > 1 ? job->groups * job->slabs : gm_pieces(job->groups, job->unit);
 
     /* A stack of sums, on top of it a piece that may be wider, and what the piece's form needs. */
     int levels = 1;
@@ -204,8 +190,8 @@ static void choose_units(gm_sum_job *job)
     if (job->form == GM_SUM_FOLD)
         job->tile = 2 * job->join * job->row_gap * job->parts;
     else if (job->form == GM_SUM_PACK_RUN || job->form == GM_SUM_PACK_COLUMNS)
-        job->tile = blocks_of(job->across_block * job->along_block * job->size, sizeof(gm_acc));
-    job->work = levels * job->width + most(job->width, cols) + job->tile;
+        job->tile = gm_pieces(job->across_block * job->along_block * job->size, sizeof(gm_acc));
+    job->work = levels * job->width + gm_most(job->width, cols) + job->tile;
 }
 
 void gm_sum_cut(gm_sum_job *job, const gm_plan *plan, char *dst, gm_dtype to, const char *src, gm_dtype from)

@@ -1,3 +1,4 @@
+#include "../base/integers.h"
 #include "thin_fill.h"
 #include "strided.h"
 #include <string.h>
@@ -119,11 +120,6 @@ static int64_t turn_cost(const gm_fill *fill)
     return TURN_COST * 100 * blocks * group * group / (na * nb);
 }
 
-static int64_t common(int64_t a, int64_t b)
-{
-    return b ? common(b, a % b) : a;
-}
-
 /* A box that is whole vectors on both sides: the destination's innermost axes, and what lies between them in the
  * source. */
 static int choose_dense(gm_fill *fill, gm_shuffle *program)
@@ -139,7 +135,7 @@ static int choose_dense(gm_fill *fill, gm_shuffle *program)
             k++;
         if (k == fill->naxes)
             break;
-        period = LINE / common(LINE, bytes);
+        period = LINE / gm_common(LINE, bytes);
         if (fill->axis[k].len >= period) {
             fill->chunk = k;
         } else {
@@ -193,7 +189,7 @@ static int choose_shuffle(gm_fill *fill, gm_shuffle *program)
         if (k == fill->naxes)
             break;
         gm_axis axis = fill->axis[k];
-        int64_t period = LINE / common(LINE, bytes), vectors = bytes * period / LINE;
+        int64_t period = LINE / gm_common(LINE, bytes), vectors = bytes * period / LINE;
         if (vectors > 8) /* fewer, not quite full vectors */
             for (int64_t p = 1; p < period; p++)
                 if (bytes * p * 10 >= (bytes * p + LINE - 1) / LINE * LINE * 9) {

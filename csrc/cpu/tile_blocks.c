@@ -1,3 +1,4 @@
+#include "../base/integers.h"
 #include "tile_blocks.h"
 #include "../base/memory.h"
 #include "tile.h"
@@ -7,11 +8,6 @@
 typedef struct group {
     int n, axis[GM_MAX_NDIM];
 } group;
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* The axes that step, one after the other, over a whole run along those before them. */
 static void find_chain(const gm_blocks *b, int in_dst, group *chain)
@@ -34,7 +30,7 @@ static void find_chain(const gm_blocks *b, int in_dst, group *chain)
 static int64_t part_of(int64_t len, int64_t wanted, int64_t unit, int64_t inner, int64_t tile)
 {
     int64_t parts = (len + wanted / 2) / wanted;
-    int64_t even = least(((len + parts - 1) / parts + unit - 1) / unit * unit, len);
+    int64_t even = gm_least(((len + parts - 1) / parts + unit - 1) / unit * unit, len);
     for (int64_t i = 0; i < 8; i++) {
         int64_t extent = even + (i & 1 ? -(i + 1) / 2 : i / 2) * unit;
         if (extent > 0 && extent < len && (len % extent == 0 || len % extent * inner >= tile))
@@ -123,7 +119,7 @@ static void choose_groups(gm_blocks *b, const group *dst, const group *src, grou
         used[best] = 1;
         to[g]->axis[to[g]->n++] = best;
         if (b->axis[best].extent == 1)
-            b->axis[best].extent = least(b->axis[best].len, STAND_IN);
+            b->axis[best].extent = gm_least(b->axis[best].len, STAND_IN);
     }
     b->src_runs = cols->n == 0 || b->axis[cols->axis[0]].src == b->item;
     b->dst_runs = rows->n == 0 || b->axis[rows->axis[0]].dst == b->item;
@@ -291,7 +287,7 @@ static int64_t make_shape(gm_blocks *b, const group *rows, const group *cols, in
             /* The last strip reaches back over its neighbour rather than past the last row. */
             int64_t first = p * step + step <= row.count ? p * step : row.count > step ? row.count - step : 0;
             for (int64_t r = 0; r < step; r++)
-                shape->row_src[s * step + r] = mat_src[m] + row_src[least(first + r, row.count - 1)];
+                shape->row_src[s * step + r] = mat_src[m] + row_src[gm_least(first + r, row.count - 1)];
             shape->strip_out[s] = mat_out[m] + first * b->row_step;
         }
     return entries;

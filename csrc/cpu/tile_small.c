@@ -1,3 +1,4 @@
+#include "../base/integers.h"
 #include "tile_small.h"
 #include "isa.h"
 #include "pool.h"
@@ -13,11 +14,6 @@ enum { SMALLEST_TILE = 4 };
 
 enum { PART = 512 << 10 }; /* bytes: less is not worth another thread */
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int log2_of(int64_t item)
 {
     int size = 0;
@@ -28,7 +24,7 @@ static int log2_of(int64_t item)
 
 static int64_t shorter_side(const gm_plan *plan)
 {
-    return least(plan->axis[plan->dst_axis].len, plan->axis[plan->src_axis].len);
+    return gm_least(plan->axis[plan->dst_axis].len, plan->axis[plan->src_axis].len);
 }
 
 int gm_small_suits(const gm_plan *plan)

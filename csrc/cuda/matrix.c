@@ -1,4 +1,5 @@
 /* Finds the matrices in a plan, and the tile that suits them. */
+#include "../base/integers.h"
 #include "matrix.h"
 #include "walk.h"
 #include <stdlib.h>
@@ -28,11 +29,6 @@ const gm_matrix_tile gm_matrix_tiles[] = {GM_MATRIX_TILES(ANY) GM_EVEN_TILES(EVE
 #undef ANY
 #undef EVEN
 const int gm_matrix_tile_count = sizeof gm_matrix_tiles / sizeof *gm_matrix_tiles;
-
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 static int64_t step_of(const gm_axis *axis, int of_rows)
 {
@@ -265,7 +261,7 @@ int gm_matrix_lay_out(gm_matrix_launch *launch, const gm_matrix_tile *tile, cons
     matrix->stacked = shape->stacked;
     matrix->packed = is_packed(shape, tile);
     matrix->even = matrix->packed ? -1 : shape->even;
-    int64_t row_tiles = (rows->len + most(shape->ahead - 1, 0) + tile->rows - 1) / tile->rows,
+    int64_t row_tiles = (rows->len + gm_most(shape->ahead - 1, 0) + tile->rows - 1) / tile->rows,
             column_tiles = (columns->len + tile->columns - 1) / tile->columns;
     matrix->row_tiles = divisor(row_tiles);
     matrix->column_tiles = divisor(column_tiles);

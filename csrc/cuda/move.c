@@ -1,4 +1,5 @@
 /* Movement on a device: which kernels a plan gets. */
+#include "../base/integers.h"
 #include "backend.h"
 #include "gpu.h"
 #include "images.h"
@@ -42,11 +43,6 @@ static gm_status launch(const gm_movement *move, int entry, int64_t blocks, unsi
     return gm_gpu_launch(move->gpu, &launch, arguments, move->failure);
 }
 
-static int64_t blocks_of(int64_t work, int64_t each)
-{
-    return (work + each - 1) / each;
-}
-
 /* Each family either takes the plan, says in `status` how that went and returns 1, or leaves it to the next. */
 typedef int gm_family_fn(const gm_movement *move, gm_status *status);
 
@@ -57,7 +53,7 @@ static int move_flat(const gm_movement *move, gm_status *status)
 
     if (move->plan->naxes || move->unit != VECTOR)
         return 0;
-    *status = launch(move, gm_entry_find("move_vectors"), blocks_of(vectors, THREADS), THREADS, 0, &vectors);
+    *status = launch(move, gm_entry_find("move_vectors"), gm_pieces(vectors, THREADS), THREADS, 0, &vectors);
     return 1;
 }
 
@@ -69,7 +65,7 @@ static int move_rows(const gm_movement *move, gm_status *status)
     if (move->plan->naxes && (move->plan->item < SHORTEST_RUN || move->unit == VECTOR))
         return 0;
     gm_rows_make(&rows, move->plan, move->dst, move->src);
-    *status = launch(move, gm_entry_find("move_rows"), blocks_of(rows.all, THREADS * ROWS_PIECES), THREADS, 0, &rows);
+    *status = launch(move, gm_entry_find("move_rows"), gm_pieces(rows.all, THREADS * ROWS_PIECES), THREADS, 0, &rows);
     return 1;
 }
 
@@ -102,7 +98,7 @@ static int move_general(const gm_movement *move, gm_status *status)
     gm_walk walk;
 
     gm_walk_make(&walk, move->plan, move->unit);
-    *status = launch(move, sized("move_general", move->unit), blocks_of(walk.units, THREADS * GENERAL_UNITS), THREADS,
+    *status = launch(move, sized("move_general", move->unit), gm_pieces(walk.units, THREADS * GENERAL_UNITS), THREADS,
                      0, &walk);
     return 1;
 }

@@ -1,4 +1,5 @@
 /* Which kernel a sum gets, and how it is cut into blocks. */
+#include "../base/integers.h"
 #include "sum.h"
 #include "walk.h"
 #include <stdlib.h>
@@ -37,21 +38,6 @@ typedef struct gm_sum_view {
 } gm_sum_view;
 
 enum { KEPT, SUMMED };
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t over(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 static int64_t power_from(int64_t n)
 {
@@ -175,13 +161,13 @@ static int64_t hand_over(gm_sum_launch *made, const gm_sum_view *view, const gm_
 static void cut(gm_sum_launch *made, int64_t groups, int64_t wanted, int64_t least_lines, int64_t most_inner)
 {
     gm_sum *sum = &made->sum;
-    int64_t need = most(1, wanted / groups);
-    int64_t outer = most(1, least(need, sum->lines / least_lines));
+    int64_t need = gm_most(1, wanted / groups);
+    int64_t outer = gm_most(1, gm_least(need, sum->lines / least_lines));
 
-    sum->lines_each = over(sum->lines, outer);
-    outer = over(sum->lines, sum->lines_each);
+    sum->lines_each = gm_pieces(sum->lines, outer);
+    outer = gm_pieces(sum->lines, sum->lines_each);
     sum->groups = (unsigned)groups;
-    sum->inner_slices = (unsigned)most(1, least(need / outer, most_inner));
+    sum->inner_slices = (unsigned)gm_most(1, gm_least(need / outer, most_inner));
     sum->slices = (unsigned)outer * sum->inner_slices;
     made->blocks = sum->groups * sum->slices;
 }
@@ -191,15 +177,16 @@ static void cut(gm_sum_launch *made, int64_t groups, int64_t wanted, int64_t lea
 static void make_flat(gm_sum_launch *made, const gm_sum_view *view, int processors)
 {
     gm_sum *sum = &made->sum;
-    int64_t vectors = over(sum->bytes, VECTOR);
+    int64_t vectors = gm_pieces(sum->bytes, VECTOR);
     int large = vectors > (int64_t)processors * FLAT_BLOCKS * FLAT_THREADS * GM_SUM_IN_FLIGHT;
 
     if (sum->bytes >= ONCE_BELOW) {
-        sum->chunk = most(CHUNK, over(over(sum->bytes, CHUNKS), CHUNK) * CHUNK);
-        sum->slices = (unsigned)over((int64_t)(view->start % VECTOR) + sum->bytes, sum->chunk);
+        sum->chunk = gm_most(CHUNK, gm_pieces(gm_pieces(sum->bytes, CHUNKS), CHUNK) * CHUNK);
+        sum->slices = (unsigned)gm_pieces((int64_t)(view->start % VECTOR) + sum->bytes, sum->chunk);
     } else
-        sum->slices = (unsigned)least(most(1, vectors / ((large ? FLAT_THREADS : GM_SUM_THREADS) * GM_SUM_IN_FLIGHT)),
-                                      processors * FLAT_BLOCKS * (large ? 1 : FLAT_THREADS / GM_SUM_THREADS));
+        sum->slices =
+            (unsigned)gm_least(gm_most(1, vectors / ((large ? FLAT_THREADS : GM_SUM_THREADS) * GM_SUM_IN_FLIGHT)),
+                               processors * FLAT_BLOCKS * (large ? 1 : FLAT_THREADS / GM_SUM_THREADS));
 
     made->form = GM_SUM_FLAT;
     made->kernel = sum->bytes >= ONCE_FROM && sum->bytes < ONCE_BELOW ? "sum_flat_once" : "sum_flat";
@@ -212,7 +199,7 @@ static void make_flat(gm_sum_launch *made, const gm_sum_view *view, int processo
 static int make_packed(gm_sum_launch *made, const gm_sum_view *view)
 {
     gm_sum *sum = &made->sum;
-    int64_t lanes = power_from(over(sum->bytes, 64));
+    int64_t lanes = power_from(gm_pieces(sum->bytes, 64));
 
     if (view->kept != 1 || view->axis[KEPT][0].src != sum->bytes || sum->bytes > PACKED)
         return 0;
@@ -223,7 +210,7 @@ static int make_packed(gm_sum_launch *made, const gm_sum_view *view)
     made->kernel = "sum_packed";
     made->threads = GM_SUM_THREADS;
     made->shared = GM_SUM_PACKED + 2 * VECTOR;
-    made->blocks = (unsigned)over(sum->columns, sum->share);
+    made->blocks = (unsigned)gm_pieces(sum->columns, sum->share);
     sum->team_shift = __builtin_ctzll((unsigned long long)lanes);
     sum->result_step = view->axis[KEPT][0].dst;
     return 1;
@@ -233,7 +220,7 @@ static void make_lanes(gm_sum_launch *made, int even)
 {
     gm_sum *sum = &made->sum;
     int deep = sum->inner > WARP;
-    int64_t lanes = power_from(deep ? over(sum->inner, GM_SUM_IN_FLIGHT) : sum->inner);
+    int64_t lanes = power_from(deep ? gm_pieces(sum->inner, GM_SUM_IN_FLIGHT) : sum->inner);
     static const char *const names[2][2] = {{"sum_lanes_1", "sum_lanes_4"}, {"sum_lanes_even_1", "sum_lanes_even_4"}};
     int64_t lines = GM_SUM_THREADS / lanes * (deep ? 1 : GM_SUM_IN_FLIGHT);
 
@@ -241,7 +228,7 @@ static void make_lanes(gm_sum_launch *made, int even)
     made->kernel = names[even][deep];
     made->threads = GM_SUM_THREADS;
     made->shared = 0;
-    made->blocks = (unsigned)over(sum->columns, lines);
+    made->blocks = (unsigned)gm_pieces(sum->columns, lines);
     sum->team_shift = __builtin_ctzll((unsigned long long)lanes);
     sum->slices = 1;
 }
@@ -249,9 +236,9 @@ static void make_lanes(gm_sum_launch *made, int even)
 static void make_run(gm_sum_launch *made, const gm_sum_view *view)
 {
     gm_sum *sum = &made->sum;
-    int64_t lanes = power_from(over(sum->inner, sum->lines > 1 ? GM_SUM_IN_FLIGHT : RUN_EACH));
-    int64_t threads = sum->lines > 1 ? GM_SUM_THREADS : most(RUN_LEAST, least(GM_SUM_THREADS, lanes));
-    lanes = sum->lines > 1 ? least(threads, lanes) : threads;
+    int64_t lanes = power_from(gm_pieces(sum->inner, sum->lines > 1 ? GM_SUM_IN_FLIGHT : RUN_EACH));
+    int64_t threads = sum->lines > 1 ? GM_SUM_THREADS : gm_most(RUN_LEAST, gm_least(GM_SUM_THREADS, lanes));
+    lanes = sum->lines > 1 ? gm_least(threads, lanes) : threads;
 
     made->form = GM_SUM_RUN;
     made->kernel = "sum_run";
@@ -259,7 +246,7 @@ static void make_run(gm_sum_launch *made, const gm_sum_view *view)
     made->shared = made->threads / WARP * (unsigned)sizeof(double);
     sum->team_shift = __builtin_ctzll((unsigned long long)lanes);
     cut(made, view->results, CHUNKS, threads / lanes, sum->bytes / CHUNK_LEAST);
-    sum->chunk = over(over(sum->bytes + VECTOR, sum->inner_slices), VECTOR) * VECTOR;
+    sum->chunk = gm_pieces(gm_pieces(sum->bytes + VECTOR, sum->inner_slices), VECTOR) * VECTOR;
 }
 
 /* Along a contiguous summed axis. */
@@ -290,26 +277,16 @@ static int make_along(gm_sum_launch *made, const gm_sum_view *view, int processo
     return 1;
 }
 
-static int64_t common(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Rows of few columns, one behind the other, that no vector fits: several are one long row. */
 static int fold(gm_sum_launch *made, const gm_sum_view *view, const gm_axis *columns, const gm_axis *rows, int width)
 {
     gm_sum *sum = &made->sum;
-    int64_t load = width * view->size, joined = width / common(columns->len, width);
+    int64_t load = width * view->size, joined = width / gm_common(columns->len, width);
 
     if (columns->len > FOLDED || view->results > columns->len || sum->lines > 1 ||
         sum->step != columns->len * view->size || rows->len < 16 * joined * FOLD_ACROSS)
         return 0;
-    joined *= most(1, FOLD_ACROSS / (joined * columns->len / width));
+    joined *= gm_most(1, FOLD_ACROSS / (joined * columns->len / width));
     sum->folded = (int)columns->len;
     sum->head = (int)((load - (int64_t)(view->start % (uintptr_t)load)) % load / view->size);
     sum->columns = joined * columns->len;
@@ -345,21 +322,21 @@ static int make_down(gm_sum_launch *made, const gm_sum_view *view, const char *d
 
     int64_t units = sum->columns / width, above = 1, depth = GM_SUM_ROWS(width * view->size);
     while (above < ABOVE && above * 2 * depth <= sum->inner &&
-           outer * over(units * above, GM_SUM_THREADS) < (int64_t)processors * BLOCKS)
+           outer * gm_pieces(units * above, GM_SUM_THREADS) < (int64_t)processors * BLOCKS)
         above *= 2;
-    int64_t tiles = sum->folded ? 1 : over(units, GM_SUM_THREADS / above), across = over(units, tiles);
-    int64_t along = most(1, least(GM_SUM_THREADS / across, sum->inner));
+    int64_t tiles = sum->folded ? 1 : gm_pieces(units, GM_SUM_THREADS / above), across = gm_pieces(units, tiles);
+    int64_t along = gm_most(1, gm_least(GM_SUM_THREADS / across, sum->inner));
     if (outer * tiles > INT32_MAX)
         return 0;
 
     made->form = GM_SUM_DOWN;
     made->kernel = width == 1 ? "sum_down_one" : "sum_down";
-    made->threads = (unsigned)(over(across * along, WARP) * WARP);
-    made->shared = (unsigned)(most(across * along * width, made->threads) * (int64_t)sizeof(double));
+    made->threads = (unsigned)(gm_pieces(across * along, WARP) * WARP);
+    made->shared = (unsigned)(gm_most(across * along * width, made->threads) * (int64_t)sizeof(double));
     sum->across = (int)across;
     sum->along = (int)along;
     sum->tiles = (unsigned)tiles;
-    sum->dense = sum->usual && sum->result_step == result && !(places % (uint64_t)least(VECTOR, result * width));
+    sum->dense = sum->usual && sum->result_step == result && !(places % (uint64_t)gm_least(VECTOR, result * width));
     cut(made, outer * tiles, (int64_t)processors * BLOCKS_DOWN, 1, sum->inner / (along * depth));
     made->partials = (int64_t)made->blocks * (sum->folded ? sum->folded : across * width);
     return 1;
@@ -370,7 +347,7 @@ static int64_t smallest_step(const gm_sum_view *view, int side)
     int64_t step = INT64_MAX;
     for (int i = 0; i < (side == KEPT ? view->kept : view->summed); i++)
         if (view->axis[side][i].src)
-            step = least(step, llabs(view->axis[side][i].src));
+            step = gm_least(step, llabs(view->axis[side][i].src));
     return step;
 }
 
@@ -382,19 +359,19 @@ static void make_general(gm_sum_launch *made, const gm_sum_view *view, int proce
     hand_over(made, view, NULL, NULL);
     sum->along_first = smallest_step(view, SUMMED) < smallest_step(view, KEPT);
     if (sum->along_first) {
-        along = least(GM_SUM_THREADS, power_from(view->items));
-        across = least(GM_SUM_THREADS / along, view->results);
+        along = gm_least(GM_SUM_THREADS, power_from(view->items));
+        across = gm_least(GM_SUM_THREADS / along, view->results);
     } else {
-        across = least(GM_SUM_THREADS, view->results);
-        along = most(1, least(GM_SUM_THREADS / across, view->items));
+        across = gm_least(GM_SUM_THREADS, view->results);
+        along = gm_most(1, gm_least(GM_SUM_THREADS / across, view->items));
     }
-    while (over(view->results, across) > INT32_MAX) {
-        along = most(1, along / 2);
+    while (gm_pieces(view->results, across) > INT32_MAX) {
+        along = gm_most(1, along / 2);
         across *= 2;
     }
     made->form = GM_SUM_GENERAL;
     made->kernel = "sum_general";
-    made->threads = (unsigned)(over(across * along, WARP) * WARP);
+    made->threads = (unsigned)(gm_pieces(across * along, WARP) * WARP);
     made->shared = made->threads * (unsigned)sizeof(double);
     sum->across = (int)across;
     sum->along = (int)along;
@@ -402,7 +379,8 @@ static void make_general(gm_sum_launch *made, const gm_sum_view *view, int proce
     sum->inner = view->items;
     sum->columns = view->results;
     sum->bytewise = !steps_by(view, view->size, NULL);
-    cut(made, over(view->results, across), (int64_t)processors * BLOCKS, 1, sum->inner / (along * GM_SUM_IN_FLIGHT));
+    cut(made, gm_pieces(view->results, across), (int64_t)processors * BLOCKS, 1,
+        sum->inner / (along * GM_SUM_IN_FLIGHT));
     made->partials = (int64_t)made->blocks * across;
 }
 

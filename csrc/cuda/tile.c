@@ -1,5 +1,6 @@
 /* Lays a box of axes out for the tile kernels: what is read as rows, where they lie in shared memory, what is written.
  */
+#include "../base/integers.h"
 #include "tile.h"
 #include "tile_box.h"
 #include "walk.h"
@@ -7,11 +8,6 @@
 #include <string.h>
 
 enum { VECTOR = GM_VECTOR, RUN_ENTRY = 16 /* sizeof(gm_tile_run) of the kernels */ };
-
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 static int64_t round_up(int64_t n, int64_t to)
 {
@@ -103,7 +99,7 @@ static int64_t lay_out(gm_box *box, gm_tile *tile, int vector, int64_t period)
     int64_t beyond = (vector + period - 1) / period * box->axis[box->along].image;
     if (beyond < 0)
         tile->image_start += (int)round_up(-beyond, VECTOR);
-    return tile->image_start + extent + 4 * VECTOR + most(beyond, 0);
+    return tile->image_start + extent + 4 * VECTOR + gm_most(beyond, 0);
 }
 
 static void set_rows(gm_box *box, gm_tile *tile)
@@ -231,9 +227,9 @@ static int set_threads(gm_box *box, gm_tile *tile, int threads, int runs, int un
     while (tile->lanes_shift && runs < 1 << tile->lanes_shift)
         tile->lanes_shift--;
     among = threads >> tile->lanes_shift;
-    int each = box->dst_uniform || tile->nruns_axes != 1 ? 1 : (int)most(1, vector >> tile->lanes_shift);
+    int each = box->dst_uniform || tile->nruns_axes != 1 ? 1 : (int)gm_most(1, vector >> tile->lanes_shift);
     int whole_vectors = units / vector, share = among / each;
-    int vectors = (int)most(1, whole_vectors < share ? whole_vectors : share);
+    int vectors = (int)gm_most(1, whole_vectors < share ? whole_vectors : share);
     tile->steady = tile->steady_step = 0;
     if (tile->run_vectors > vectors) {
         /* A thread's next vector is whole periods further where that many threads are there. */

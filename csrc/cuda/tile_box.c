@@ -4,15 +4,11 @@
  * bytes and a constant for its start and its end; tiles at the end of an axis do less work for the same start. Its
  * constants were fitted to sweeps over some forty shapes on an H200, where runs of 256 bytes on both sides in tiles of
  * 16 to 32 KB came out best, and longer runs of the destination where runs start inside a vector. */
+#include "../base/integers.h"
 #include "tile_box.h"
 #include <stdlib.h>
 
 enum { MOST_PERIOD = 4096, MOST_RUNS = 1024 };
-
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 /* The largest power of two that divides `n`, `grain` at the most. */
 static int64_t grain_of(int64_t n, int64_t grain)
@@ -74,8 +70,8 @@ static int64_t take(gm_box *box, const int *chain, int n, int64_t first, int64_t
         if (chain[k] == box->along) /* the destination's chain steps here */
             return run * axis->take;
         if (axis->take < axis->len && run * axis->len > wanted + wanted / 2) {
-            int64_t step = most(1, (wanted + run / 2) / run), multiple = grain / grain_of(run, grain);
-            int64_t tiles = most(1, (axis->len + step / 2) / step);
+            int64_t step = gm_most(1, (wanted + run / 2) / run), multiple = grain / grain_of(run, grain);
+            int64_t tiles = gm_most(1, (axis->len + step / 2) / step);
             step = ((axis->len + tiles - 1) / tiles + multiple - 1) / multiple * multiple;
             if (step < axis->len) {
                 axis->take = step;
