@@ -1,9 +1,32 @@
 """What all tests share."""
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from gpumem import _core
 
 # No deadline: the machine may be busy, and a time never decides a test. For the sanitizers and second Pythons: quick.
 settings.register_profile("usual", settings(), deadline=None)
 settings.register_profile("quick", settings(), deadline=None, max_examples=15, suppress_health_check=list(HealthCheck))
 settings.register_profile("thorough", settings(), deadline=None, max_examples=2000)
 settings.load_profile("usual")
+
+
+@pytest.fixture(scope="session")
+def cuda_device():
+    """For tests marked `gpu`: skips, with the reason, where there is no device."""
+    cuda = _core._cuda()
+    if not cuda["devices"]:
+        pytest.skip(f"no CUDA device: {cuda['reason']}")
+
+
+@pytest.fixture(scope="session")
+def torch(cuda_device):
+    """PyTorch, which holds the device's memory."""
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="session")
+def cupy(cuda_device):
+    """CuPy."""
+    return pytest.importorskip("cupy")

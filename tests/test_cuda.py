@@ -61,13 +61,6 @@ def test_a_build_without_nvcc_says_so():
     assert "built without CUDA: no nvcc was found" in _core._cuda()["reason"]
 
 
-@pytest.fixture(scope="module")
-def torch():
-    if not _core._cuda()["devices"]:
-        pytest.skip(f"no CUDA device: {_core._cuda()['reason']}")
-    return pytest.importorskip("torch", reason="PyTorch holds the device's memory")
-
-
 SHAPES = [(1,), (37,), (33, 65), (64, 64), (129, 3), (3, 1027), (255, 257), (5, 17, 33), (2, 3, 5, 7), (40, 1, 24, 48)]
 
 

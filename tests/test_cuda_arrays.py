@@ -48,23 +48,6 @@ def test_a_build_without_cuda_says_so(device):
 # on a GPU
 
 
-def need_device():
-    if not _core._cuda()["devices"]:
-        pytest.skip(f"no CUDA device: {_core._cuda()['reason']}")
-
-
-@pytest.fixture(scope="module")
-def torch():
-    need_device()
-    return pytest.importorskip("torch")
-
-
-@pytest.fixture(scope="module")
-def cupy():
-    need_device()
-    return pytest.importorskip("cupy")
-
-
 def bits(torch, *shape, dtype=None, seed=0):
     """Random bytes as that type."""
     dtype = dtype or torch.float32
@@ -229,9 +212,9 @@ def test_a_graph(torch):
 
 
 @pytest.mark.gpu
+@pytest.mark.usefixtures("cuda_device")
 def test_first_calls_inside_a_graph():
     """Kernels are loaded there."""
-    need_device()
     pytest.importorskip("torch")
     code = """
 import torch, gpumem
@@ -386,8 +369,8 @@ def test_a_cupy_temporary_lives_until_the_work_is_done(cupy):
 
 
 @pytest.mark.gpu
+@pytest.mark.usefixtures("cuda_device")
 def test_numba():
-    need_device()
     cuda = pytest.importorskip("numba.cuda")
     x = np.random.default_rng(0).random((300, 200), np.float32)
     array = cuda.to_device(x)
@@ -398,8 +381,8 @@ def test_numba():
 
 
 @pytest.mark.gpu
+@pytest.mark.usefixtures("cuda_device")
 def test_jax():
-    need_device()
     code = """
 import jax, jax.numpy as jnp, gpumem
 if jax.default_backend() != "gpu":
@@ -435,8 +418,8 @@ def test_the_interface_s_stream(torch):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("shape", [(5000, 6000, 3), (3, 5000, 6000), (9001, 8999), (1,), (0, 5)], ids=str)
+@pytest.mark.usefixtures("cuda_device")
 def test_host_arrays_through_the_device(shape):
-    need_device()
     x = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
     for axes in {tuple(range(x.ndim)), tuple(reversed(range(x.ndim))), (*range(1, x.ndim), 0)}:
         result = gpumem.permute_dims(x, axes, device="cuda")
@@ -449,8 +432,8 @@ def test_host_arrays_through_the_device(shape):
 
 
 @pytest.mark.gpu
+@pytest.mark.usefixtures("cuda_device")
 def test_a_fork_before_the_first_use():
-    need_device()
     code = """
 import os, numpy as np, gpumem
 if pid := os.fork():

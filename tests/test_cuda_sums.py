@@ -6,23 +6,11 @@ import threading
 
 import numpy as np
 import pytest
-from test_cuda_arrays import Interface, need_device
+from test_cuda_arrays import Interface
 
 import gpumem
 
 pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture(scope="module")
-def torch():
-    need_device()
-    return pytest.importorskip("torch")
-
-
-@pytest.fixture(scope="module")
-def cupy():
-    need_device()
-    return pytest.importorskip("cupy")
 
 
 TYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
@@ -321,8 +309,8 @@ def test_cupy_s_arrays(cupy):
     assert (gpumem.sum(x[::-1, ::-2], axis=0) == x[::-1, ::-2].sum(axis=0)).all()
 
 
+@pytest.mark.usefixtures("cuda_device")
 def test_host_arrays_through_the_device():
-    need_device()
     rng = np.random.default_rng(0)
     for shape in [(5000, 6001), (3,), (70, 80, 90)]:
         x = rng.integers(-100, 100, shape, "i2")

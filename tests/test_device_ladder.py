@@ -10,13 +10,6 @@ LESSONS = list(dict.fromkeys(stage.lesson for stage in gpumem.stages(device="cud
 SHAPES = {"layout": (1000, 4), "walk2d": (100, 130), "transpose": (100, 130)}
 
 
-@pytest.fixture(scope="module")
-def device():
-    if not _core._cuda()["devices"]:
-        pytest.skip(f"no CUDA device: {_core._cuda()['reason']}")
-    pytest.importorskip("torch")
-
-
 @pytest.mark.skipif(bool(_core._cuda()["devices"]), reason="there is a device")
 def test_without_a_device_the_reason_is_given():
     with pytest.raises(gpumem.UsageError, match=r"device .cuda.: ."):
@@ -41,7 +34,7 @@ def test_options_are_of_stages_that_there_are():
 @pytest.mark.gpu
 @pytest.mark.parametrize("lesson", LESSONS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
-def test_every_stage_is_verified_and_timed(device, lesson, dtype):
+def test_every_stage_is_verified_and_timed(torch, lesson, dtype):
     shape = SHAPES.get(lesson, (10_000,))
     ladder = gpumem.ladder(lesson, shape, dtype, "cuda", repeat=3, peers=[], progress=False)
     stages = {rung.name.split()[0] for rung in ladder.rungs if rung.kind == "stage"}
@@ -55,7 +48,7 @@ def test_every_stage_is_verified_and_timed(device, lesson, dtype):
 
 
 @pytest.mark.gpu
-def test_what_a_stage_cannot_take_is_left_out_with_the_reason(device):
+def test_what_a_stage_cannot_take_is_left_out_with_the_reason(torch):
     ladder = gpumem.ladder("layout", (1000, 3), device="cuda", repeat=3, progress=False)
     assert "aos_vector" not in {rung.name for rung in ladder.rungs}
     assert any("a record of 12 bytes is not one access" in note for note in ladder.notes)
@@ -91,7 +84,7 @@ MEASURED = [
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("lesson", dict.fromkeys(row[0] for row in MEASURED))
-def test_the_order_is_the_one_that_was_measured(device, lesson):
+def test_the_order_is_the_one_that_was_measured(torch, lesson):
     ladder = gpumem.ladder(lesson, device="cuda", repeat=5, peers=[], progress=False)
     print(ladder)
     for _, faster, times, slower in [row for row in MEASURED if row[0] == lesson]:

@@ -5,7 +5,6 @@ from itertools import pairwise
 import pytest
 
 import gpumem
-from gpumem import _core
 
 # Measured on an H200: padding and swizzling both read a column without a conflict, and the exclusive or costs 3 %; one
 # aligned 16-byte vector a thread is all that a copy can use, so that more of them, or the copy engine, lose 1-2 %.
@@ -14,10 +13,7 @@ TIE = 1.06
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("lesson", ["transpose", "copy", "cache"])
-def test_each_stage_is_no_slower_than_the_one_before(lesson):
-    if not _core._cuda()["devices"]:
-        pytest.skip(f"no CUDA device: {_core._cuda()['reason']}")
-    pytest.importorskip("torch")
+def test_each_stage_is_no_slower_than_the_one_before(torch, lesson):
     ladder = gpumem.ladder(lesson, device="cuda", repeat=9, peers=(), progress=False)
     stages = [rung for rung in ladder.rungs if rung.kind == "stage"]
     assert len(stages) == len(gpumem.stages(lesson, "cuda"))

@@ -62,13 +62,6 @@ def test_on_a_driver_without_a_device(tmp_path):
 # on a GPU
 
 
-@pytest.fixture(scope="module")
-def torch():
-    if not _core._cuda()["devices"]:
-        pytest.skip(f"no CUDA device: {_core._cuda()['reason']}")
-    return pytest.importorskip("torch")
-
-
 def on_device(torch, array: np.ndarray, shift: int):
     """The array on the device, so many items past an aligned address."""
     flat = torch.from_numpy(np.concatenate([np.zeros(shift, array.dtype), array.reshape(-1)])).cuda()
