@@ -1,18 +1,14 @@
 /* Copies from global to shared memory that a thread does not wait for; chips before sm_80 copy at once. */
 #pragma once
 
-/* Sixteen bytes, of which only the first `bytes` are read; both places are aligned to 16. */
-__device__ __forceinline__ void gm_async_copy(void *shared, const void *global, int bytes)
+/* Sixteen bytes; both places are aligned to 16. */
+__device__ __forceinline__ void gm_async_copy(void *shared, const void *global)
 {
 #if __CUDA_ARCH__ >= 800
     unsigned int place = (unsigned int)__cvta_generic_to_shared(shared);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(global), "r"(bytes) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(global) : "memory");
 #else
-    if (bytes == 16)
-        *(uint4 *)shared = *(const uint4 *)global;
-    else
-        for (int i = 0; i < bytes; i++)
-            ((unsigned char *)shared)[i] = ((const unsigned char *)global)[i];
+    *(uint4 *)shared = *(const uint4 *)global;
 #endif
 }
 

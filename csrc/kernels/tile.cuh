@@ -133,10 +133,15 @@ __device__ __forceinline__ void gm_tile_load_rows(unsigned char *shared, const c
         if (vector >= run)
             continue;
         if (inside)
-            gm_async_copy(image + place + vector, (const void *)(from + vector), 16);
+            gm_async_copy(image + place + vector, (const void *)(from + vector));
         else if (from + vector + 16 > p.src_begin && from + vector < p.src_end) {
+            const unsigned char *part = (const unsigned char *)(from + vector);
             unsigned long long left = p.src_end - (from + vector);
-            gm_async_copy(image + place + vector, (const void *)(from + vector), left < 16 ? (int)left : 16);
+            if (left >= 16)
+                gm_async_copy(image + place + vector, part);
+            else /* not as a copy of fewer bytes that fills up with zeros: tools take that for a read of all sixteen */
+                for (int b = 0; b < (int)left; b++)
+                    image[place + vector + b] = part[b];
         }
     }
 }
