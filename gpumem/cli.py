@@ -87,13 +87,18 @@ def parser() -> Parser:
         "gpumem ladder transpose --shape 4095x4097 --dtype uint8\n"
         "gpumem ladder reduce --dtype float16 --plot reduce.png\n"
         "GPUMEM_NUM_THREADS=1 gpumem ladder copy --json\n"
-        "gpumem ladder banks --device cuda",
+        "gpumem ladder banks --device cuda --counters",
     )
     ladder.add_argument(
         "lesson", nargs="?", default="transpose", help="transpose (default), copy or reduce; cuda: any lesson"
     )
     ladder.add_argument("--shape", metavar="ROWSxCOLS", help="lengths of the axes, such as 8192x8192 or 1000000,3")
     ladder.add_argument("--dtype", default="float32", help="any type of fixed size: float32 (default), uint8, ...")
+    ladder.add_argument(
+        "--counters",
+        action="store_true",
+        help="also sectors per request and bank conflicts, by Nsight Compute (cuda; needs ncu)",
+    )
     measuring(ladder)
 
     bench = command(
@@ -233,6 +238,7 @@ def run_ladder(options: argparse.Namespace) -> None:
         options.device,
         repeat=ROUNDS if options.repeat is None else options.repeat,
         peers=parse_peers(options.peers, ["numpy"]),
+        counters=options.counters,
         progress=not options.quiet,
     )
     write_files(result, options)

@@ -30,6 +30,15 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
 }
 
 
+def rungs_of(rows: Sequence[Stage]) -> list[tuple[str, Stage, dict[str, Any]]]:
+    """The rungs of stages, in the order of the stage table: each with its name and the options of the call."""
+    return [
+        (" ".join([row.name, *(str(value) for name, value in options.items() if name != "index")]), row, options)
+        for row in rows
+        for options in OPTIONS.get(str(row), [{}])
+    ]
+
+
 def tiles(torch: Any, x: Tensor, stride: int) -> Tensor:
     """The order of the lesson `banks`, along the first axis."""
     position = torch.arange(len(x), device="cuda")
@@ -88,9 +97,9 @@ class Lesson(DeviceJob):
 
     def entries(self, rows: Sequence[Stage]) -> list[Entry]:
         """The rungs, in the order of the stage table."""
-        return [self._entry(row, options) for row in rows for options in OPTIONS.get(str(row), [{}])]
+        return [self._entry(*rung) for rung in rungs_of(rows)]
 
-    def _entry(self, stage: Stage, options: dict[str, Any]) -> Entry:
+    def _entry(self, name: str, stage: Stage, options: dict[str, Any]) -> Entry:
         torch = self.torch
         x = self.x
         if stage.lesson == "layout" and stage.name.startswith("soa"):
@@ -102,16 +111,16 @@ class Lesson(DeviceJob):
         size = wanted.numel() * torch.empty(0, dtype=kind, device="cuda").element_size()
         out = self._memory[:size].view(kind).reshape(wanted.shape)
         moved = self.bytes if stage.lesson == "reduce" else 2 * size + (4 * x.numel() if "index" in options else 0)
-        shown = [str(value) for name, value in options.items() if name != "index"]
         # The device is idle while the host finds out what to do: that is not what a ladder is about.
-        timer = self.timer(prepared(stage.lesson, stage.name, x, out=out, **options))
+        call = prepared(stage.lesson, stage.name, x, out=out, **options)
+        timer = self.timer(call)
 
         def verify() -> None:
             self.soil()
             timer.timeit(1)
             compare(torch, str(stage), out, right_answer(torch, stage, x, options))
 
-        return Entry(" ".join([stage.name, *shown]), stage, timer, moved, verify)
+        return Entry(name, stage, timer, moved, verify, call)
 
     def gpumem(self, stage: str | None = None) -> Timer:
         raise NotImplementedError("a lesson has entries")

@@ -24,6 +24,8 @@ from .work import MEMCPY, OWN_COPY, READ, STREAMING, Arena, Copy, Entry, Job, Pe
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from .ncu import Counters
+
 LESSONS = ("transpose", "copy", "reduce")  # of the CPU; a CUDA device has those of the stage table
 DTYPES = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -39,6 +41,10 @@ IDEAS = {
     OWN_COPY: "gpumem's own copy of as many bytes",
     READ: "reading as many bytes, on the same threads",
 }
+COUNTED = (
+    "Sectors of 32 bytes that a warp's instruction touches, and wavefronts of shared memory beyond those that accesses "
+    "without conflicts need: counted by Nsight Compute in one call of each stage."
+)
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,7 @@ class Rung(Shown):
     bytes: int
     of_copy: Spread
     speedup: float | None
+    counters: Counters | None = None  # what the hardware counted in one call, where it was asked for
 
     @property
     def time(self) -> Spread:
@@ -74,6 +81,7 @@ class Rung(Shown):
             "of_copy": self.of_copy.to_dict(),
             "speedup_over_previous": self.speedup,
             "seconds": list(self.seconds),
+            **({"counters": self.counters.to_dict()} if self.counters else {}),
         }
 
 
@@ -126,6 +134,7 @@ class Ladder(Shown):
         env = self.environment
         shape = " x ".join(map(str, self.shape))
         title = f"{self.lesson}: {shape} {self.dtype} on {place_of(env)}"
+        counted = any(rung.counters for rung in self.rungs)
         columns = (
             Column("stage", "left"),
             Column("ms"),
@@ -133,6 +142,7 @@ class Ladder(Shown):
             Column(f"of {self.against}"),
             Column("", "left"),
             Column("× previous"),
+            *((Column("sectors/load"), Column("sectors/store"), Column("bank conflicts")) if counted else ()),
             Column("what it changes", "left", prose=True),
         )
         rows = [
@@ -143,6 +153,7 @@ class Ladder(Shown):
                 f"{rung.of_copy.median:.2f}",
                 bar(rung.of_copy.median),
                 f"{rung.speedup:.2f}" if rung.speedup else "",
+                *(counter_cells(rung.counters) if counted else ()),
                 rung.idea,
             )
             for rung in self.rungs
@@ -161,6 +172,8 @@ class Ladder(Shown):
         if "device" in env:
             note += " Each call was timed on the device, from a cold second-level cache."
         notes = [note]
+        if counted:
+            notes.append(COUNTED)
         if "device" not in env and self.bytes < 4 * max(env["caches"].values(), default=0):
             notes.append(
                 "The arrays are less than several times the last cache, so caches play a part in these figures."
@@ -168,6 +181,19 @@ class Ladder(Shown):
         notes += self.notes
         best = max((i for i, rung in enumerate(self.rungs) if rung.kind == "stage"), default=0)
         return [Table(title, columns, rows, notes, frozenset([best]))]
+
+
+def counter_cells(counters: Counters | None) -> tuple[str, str, str]:
+    """Sectors of a load and of a store, and the bank conflicts; empty where a kernel has none of the kind."""
+    if counters is None:
+        return "", "", ""
+    loads, stores = (counters.sectors_per_request(op) for op in ("ld", "st"))
+    conflicts = counters.bank_conflicts
+    return (
+        "" if loads is None else f"{loads:.2f}",
+        "" if stores is None else f"{stores:.2f}",
+        "" if conflicts is None else f"{conflicts:,.0f}",
+    )
 
 
 def place_of(environment: dict[str, Any]) -> str:
@@ -185,6 +211,7 @@ def ladder(
     *,
     repeat: int = ROUNDS,
     peers: Sequence[str] | None = ("numpy",),
+    counters: bool = False,
     progress: bool | None = None,
 ) -> Ladder:
     """Verifies every stage of a lesson, times all in turns, and compares them with a copy of the same bytes.
@@ -195,9 +222,12 @@ def ladder(
     be summed. device: None or "cpu", or "cuda", where PyTorch holds the arrays and what a stage cannot take by its
     nature is left out, with the reason. repeat: rounds; slow stages sit some out. peers: whom to compare with, out of
     "numpy", "hptt", "openblas", "torch" (cuda, copy and transpose: "torch", "cupy", "cublas", "cutensor"); None for
-    all that are present. progress: a line on stderr; None where that is a terminal.
+    all that are present. counters: also run each stage once under Nsight Compute (`ncu`), in a child process, and
+    report its sectors per request and bank conflicts; on CUDA devices. progress: a line on stderr; None where that is
+    a terminal.
 
-    Raises UsageError (a ValueError) for unknown names, WrongResultError if a stage's output differs from NumPy's.
+    Raises UsageError (a ValueError) for unknown names and where the counters cannot be read, WrongResultError if a
+    stage's output differs from NumPy's.
 
     >>> ladder = gpumem.ladder("transpose", shape=(64, 100), dtype="uint16", repeat=3, progress=False)
     >>> [rung.kind for rung in ladder.rungs][0], ladder["tuned"].bytes
@@ -213,7 +243,10 @@ def ladder(
     kind = checked_dtype(dtype)
     dims = None if shape is None else checked_shape(shape)
     make = on_device if where == "cuda" else on_host
+    if counters and where != "cuda":
+        raise UsageError("counters are those of a GPU: give device='cuda'")
     with Progress(f"{lesson} ladder", 2 * (len(rows) + 3) * (repeat + 2), progress) as line:
+        counted = count_on_device(lesson, dims, kind, line) if counters else {}
         line.step("making random data", 0)
         job, dims, entries, others = make(lesson, dims, kind, rows, peers)
         timers = {peer.name: timer for peer in others if (timer := job.peer(peer))}
@@ -248,7 +281,7 @@ def ladder(
         speedup = before.time.median / before.bytes / (seconds / moved) if before else None
         of = ratio([taken / job.bytes * moved for taken in samples[best]], samples[name])
         idea = own.stage.idea if own else IDEAS[name]
-        rungs.append(Rung(name, kind_of, idea, tuple(samples[name]), moved, of, speedup))
+        rungs.append(Rung(name, kind_of, idea, tuple(samples[name]), moved, of, speedup, counted.get(name)))
     notes = tuple(f"Left out: {why}." for _, why in left_out)
     return Ladder(lesson, dims, kind.name, job.against, job.bytes, tuple(rungs), job.environment(), notes)
 
@@ -280,7 +313,9 @@ def on_host(
 
     def entry(stage: Stage) -> Entry:
         timer = job.gpumem(stage.name)
-        return Entry(stage.name, stage, timer, job.bytes, lambda: job.verify(str(stage), timer))
+        return Entry(
+            stage.name, stage, timer, job.bytes, lambda: job.verify(str(stage), timer), lambda: timer.timeit(1)
+        )
 
     return job, dims, [entry(stage) for stage in rows], others
 
@@ -298,6 +333,18 @@ def on_device(
     names = None if peers is None else [name for name in peers if name != "numpy"]
     job = Lesson(lesson, shape, dtype.name, names)
     return job, job.shape, job.entries(rows), job.peers
+
+
+def count_on_device(
+    lesson: str, shape: tuple[int, ...] | None, dtype: np.dtype[Any], line: Progress
+) -> dict[str, Counters]:
+    """What Nsight Compute counts, by rung; before this process takes memory of the device."""
+    from .device_counters import count
+    from .device_work import need_torch
+
+    need_torch()
+    line.step("counting under Nsight Compute", 0)
+    return count(lesson, shape, dtype.name)
 
 
 def make_job(lesson: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Job:

@@ -36,6 +36,7 @@ class Entry:
     timer: Timer
     bytes: int  # that it must move
     verify: Callable[[], None]
+    once: Callable[[], object]  # one call, and nothing else
 
 
 @dataclass
