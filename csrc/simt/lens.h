@@ -9,6 +9,7 @@
  * it for ever: wrong accesses become findings (loads give zeros, stores are dropped), and limits end it. */
 #pragma once
 #include "../base/failure.h"
+#include "count.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,18 +28,17 @@ typedef enum gm_space {
     GM_SPACE_COUNT
 } gm_space;
 
-typedef enum gm_access {
-    GM_ACCESS_LOAD,
-    GM_ACCESS_STORE,
-    GM_ACCESS_ATOM, /* gives the old value back */
-    GM_ACCESS_RED,  /* does not */
-    GM_ACCESS_CAS,  /* atom.cas: twice the wavefronts */
-    GM_ACCESS_COPY, /* cp.async: reads global, writes shared */
-    GM_ACCESS_BULK, /* cp.async.bulk and tensor copies: no requests of the load-store unit */
-    GM_ACCESS_LDMATRIX,
-    GM_ACCESS_STMATRIX,
-    GM_ACCESS_COUNT
-} gm_access;
+typedef enum gm_site_kind {
+    GM_SITE_LOAD,
+    GM_SITE_STORE,
+    GM_SITE_ATOM, /* gives the old value back */
+    GM_SITE_RED,  /* does not */
+    GM_SITE_COPY, /* cp.async: reads global, writes shared */
+    GM_SITE_BULK, /* cp.async.bulk and tensor copies: no requests of the load-store unit */
+    GM_SITE_LDMATRIX,
+    GM_SITE_STMATRIX,
+    GM_SITE_KINDS
+} gm_site_kind;
 
 /* A site: one memory instruction of the kernel, in the order of the text (functions that it calls included). ld.param
  * of an entry's parameters and mbarrier operations are none: they make no traffic that is counted. */
@@ -47,7 +47,7 @@ typedef struct gm_lens_site {
     const char *file;    /* of .loc, or NULL */
     uint32_t line;       /* in the PTX text, from 1 */
     uint32_t file_line;  /* of .loc, or 0 */
-    uint8_t access;      /* gm_access */
+    uint8_t kind;        /* gm_site_kind */
     uint8_t space;       /* gm_space, as the opcode names it */
     uint16_t lane_bytes; /* a lane's access: item size times vector length */
 } gm_lens_site;
