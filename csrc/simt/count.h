@@ -28,7 +28,7 @@ typedef enum gm_access {
 typedef struct gm_global_count {
     uint32_t requests; /* 1 */
     uint32_t sectors;
-    uint32_t ideal; /* sectors if the lanes' bytes lay side by side, never more than `sectors` */
+    uint32_t ideal; /* what the lanes' bytes fill when packed, each lane counted, but never more than `sectors` */
     uint32_t lines; /* distinct 128-byte lines: tags that are looked up */
 } gm_global_count;
 
