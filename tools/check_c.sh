@@ -20,7 +20,7 @@ PY
 )
 # The CUDA back end needs cuda.h; where no toolkit is found, the file that stands in for it is what is checked.
 cuda=$("$python" -c 'import sys; sys.path.insert(0, "tools/build"); import cuda_toolkit as c; t = c.find(); print(t.include if t else "")')
-sources=(csrc/base/*.c csrc/bind/*.c csrc/cpu/*.c csrc/cuda/absent.c tests/native/*.c)
+sources=(csrc/base/*.c csrc/bind/*.c csrc/cpu/*.c csrc/simt/*.c csrc/cuda/absent.c tests/native/*.c)
 if [ -n "$cuda" ]; then
     sources+=($(ls csrc/cuda/*.c | grep -v absent.c))
     include+=("$cuda")
@@ -55,7 +55,7 @@ for cc in "$@"; do
     printf '%s\n' "${sources[@]}" |
         xargs -P "$(nproc)" -I{} sh -c 'out=$1/$(echo "$2" | tr / _).o; shift; file=$1; shift; exec "$@" -c "$file" -o "$out"' \
             sh "$objects" {} "$cc" "${flags[@]}" "${extra[@]}" "${defines[@]}" "${paths[@]}"
-    "$cc" "${extra[@]}" -shared -o "$objects/_core.so" "$objects"/csrc_{base,bind,cpu}_*.o "$objects/csrc_cuda_absent.c.o" -pthread
+    "$cc" "${extra[@]}" -shared -o "$objects/_core.so" "$objects"/csrc_{base,bind,cpu,simt}_*.o "$objects/csrc_cuda_absent.c.o" -pthread
     "$cc" "${extra[@]}" -o "$objects/check_stages" "$objects"/csrc_base_*.o "$objects"/csrc_cpu_*.o \
         "$objects/tests_native_check_stages.c.o" -pthread
     echo "$cc: $(ls "$objects"/*.o | wc -l) files compiled without a warning, _core linked"

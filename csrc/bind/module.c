@@ -12,6 +12,7 @@
 #include "records.h"
 #include "reduction.h"
 #include "settings.h"
+#include "simt_count.h"
 
 static int execute(PyObject *module)
 {
@@ -79,6 +80,9 @@ static PyMethodDef methods[] = {
      "figures: n, rows, columns, items, stride, offset, field of gm_lesson_call."},
     {"_kept", gm_py_kept, METH_NOARGS,
      "_kept($module, /)\n--\n\nGives back the arrays whose work on a stream has happened; how many are still kept."},
+    {"_count", FASTCALL(gm_py_count), METH_FASTCALL,
+     "_count($module, what, addresses, shared, active, bytes, /)\n--\n\nCounts of n warp instructions, four uint32 "
+     "each: requests, sectors or wavefronts, ideal, lines or conflicts."},
     {"_fail_allocation", gm_py_fail_allocation, METH_O,
      "_fail_allocation($module, count, /)\n--\n\nFails this thread's allocation after `count` more; -1 ends it."},
     {NULL, NULL, 0, NULL},

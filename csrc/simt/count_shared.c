@@ -1,0 +1,145 @@
+/* Requests to shared memory: how many passes over the banks they take.
+ *
+ * Lanes are served in groups that together ask for at most 128 bytes: all 32 for up to 4 bytes a lane, half-warps for
+ * 8, quarter-warps for 16. Within a group, an access of w bytes lies in one of 128 / w columns as wide as itself, and
+ * the group takes as many wavefronts as there are different addresses in its fullest column. */
+#include "count.h"
+#include "count_lanes.h"
+#include "../base/integers.h"
+
+enum { ROW_BYTES = 128, WORD_BYTES = 4 };
+
+/* A lane's address in units of its own width, 4 bytes at least: 1- and 2-byte accesses count as the word they lie in.
+ */
+static unsigned shift_of(uint32_t bytes)
+{
+    return bytes <= WORD_BYTES ? 2 : bytes == 8 ? 3 : 4;
+}
+
+/* The largest number of different units in one of `columns`, among the active lanes from `from` on. */
+static uint32_t fullest(const uint32_t *unit, uint32_t active, uint32_t columns)
+{
+    uint32_t hit = 0;
+    for (uint32_t rest = active; rest; rest &= rest - 1)
+        hit |= UINT32_C(1) << (unit[gm_first_lane(rest)] & (columns - 1));
+    if (gm_lane_count(hit) == gm_lane_count(active))
+        return active != 0;
+
+    /* Lanes of one column are a chain, on which each unit stands once. */
+    uint8_t head[GM_LANES], next[GM_LANES], length[GM_LANES];
+    uint32_t most = 0;
+    hit = 0;
+    for (uint32_t rest = active; rest; rest &= rest - 1) {
+        unsigned lane = (unsigned)gm_first_lane(rest), column = unit[lane] & (columns - 1);
+        if (!(hit >> column & 1)) {
+            hit |= UINT32_C(1) << column;
+            head[column] = (uint8_t)lane;
+            next[lane] = GM_LANES;
+            length[column] = 1;
+        } else {
+            unsigned other = head[column];
+            while (other < GM_LANES && unit[other] != unit[lane])
+                other = next[other];
+            if (other < GM_LANES)
+                continue;
+            next[lane] = head[column];
+            head[column] = (uint8_t)lane;
+            length[column]++;
+        }
+        most = length[column] > most ? length[column] : most;
+    }
+    return most;
+}
+
+/* The same, each lane counted: what wants to change memory is not served together. */
+static uint32_t most_crowded(const uint32_t *unit, uint32_t active, uint32_t columns)
+{
+    uint8_t crowd[GM_LANES] = {0};
+    uint32_t most = 0;
+    for (uint32_t rest = active; rest; rest &= rest - 1) {
+        uint8_t in = ++crowd[unit[gm_first_lane(rest)] & (columns - 1)];
+        most = in > most ? in : most;
+    }
+    return most;
+}
+
+/* Every active lane agrees with the lane whose number differs in `bit`, or is alone. */
+static int pairs_agree(const uint32_t *unit, uint32_t active, int bit)
+{
+    uint32_t low = bit == 1 ? 0x55555555u : 0x33333333u;
+    for (uint32_t both = active & active >> bit & low; both; both &= both - 1) {
+        int lane = gm_first_lane(both);
+        if (unit[lane] != unit[lane + bit])
+            return 0;
+    }
+    return 1;
+}
+
+typedef uint32_t group_count(const uint32_t *unit, uint32_t active, uint32_t columns);
+
+static gm_shared_count count_groups(group_count *count, const uint32_t *unit, uint32_t active, uint32_t columns,
+                                    uint32_t size)
+{
+    gm_shared_count all = {active != 0, 0, 0, 0};
+    for (uint32_t from = 0; from < GM_LANES; from += size) {
+        uint32_t group = active & (UINT32_MAX >> (GM_LANES - size)) << from;
+        all.wavefronts += count(unit, group, columns);
+        all.ideal += group != 0;
+    }
+    all.conflicts = all.wavefronts - all.ideal;
+    return all;
+}
+
+gm_shared_count gm_count_shared_steps(gm_access access, int32_t step, uint32_t bytes)
+{
+    uint32_t units = (step < 0 ? 0 - (uint32_t)step : (uint32_t)step) >> shift_of(bytes), lanes = ROW_BYTES / bytes;
+    uint32_t groups = GM_LANES / lanes, each;
+    if (access == GM_ACCESS_ATOM || access == GM_ACCESS_CAS)
+        each = (uint32_t)gm_common(units, lanes); /* of 0: all lanes */
+    else
+        each = units ? (uint32_t)gm_common(units, lanes) : 1;
+    if (access == GM_ACCESS_LOAD && step == 0 && groups > 1)
+        groups /= 2; /* neighbours agree, so that groups merge */
+    if (access == GM_ACCESS_CAS)
+        return (gm_shared_count){1, 2 * groups * each, 2 * groups, groups * each - groups};
+    return (gm_shared_count){1, groups * each, groups, groups * each - groups};
+}
+
+gm_shared_count gm_count_shared(gm_access access, const uint32_t addr[GM_LANES], uint32_t active, uint32_t bytes)
+{
+    if (!active)
+        return (gm_shared_count){0};
+    if (active == UINT32_MAX && bytes >= WORD_BYTES && gm_steps32(addr, GM_LANES))
+        return gm_count_shared_steps(access, gm_step32(addr, GM_LANES), bytes);
+
+    unsigned shift = shift_of(bytes);
+    uint32_t unit[GM_LANES], columns = ROW_BYTES >> shift, size = columns;
+    for (int i = 0; i < GM_LANES; i++)
+        unit[i] = addr[i] >> shift;
+    if (access == GM_ACCESS_LOAD && size < GM_LANES && (pairs_agree(unit, active, 1) || pairs_agree(unit, active, 2)))
+        size *= 2;
+    int crowded = access == GM_ACCESS_ATOM || access == GM_ACCESS_CAS;
+    gm_shared_count all = count_groups(crowded ? most_crowded : fullest, unit, active, columns, size);
+    if (access == GM_ACCESS_CAS) {
+        all.wavefronts *= 2;
+        all.ideal *= 2;
+    }
+    return all;
+}
+
+gm_shared_count gm_count_matrix(const uint32_t row[GM_LANES], uint32_t matrices)
+{
+    enum { ROWS = 8, ROW_SHIFT = 4 };
+    uint32_t unit[GM_LANES];
+    for (uint32_t i = 0; i < ROWS * matrices; i++)
+        unit[i] = row[i] >> ROW_SHIFT;
+    return count_groups(fullest, unit, UINT32_MAX >> (GM_LANES - ROWS * matrices), ROWS, ROWS);
+}
+
+gm_shared_count gm_count_copy_shared(const uint32_t dst[GM_LANES], uint32_t active, uint32_t bytes)
+{
+    uint32_t unit[GM_LANES], shift = shift_of(bytes), columns = ROW_BYTES >> shift;
+    for (int i = 0; i < GM_LANES; i++)
+        unit[i] = dst[i] >> shift;
+    return count_groups(most_crowded, unit, active, columns, columns);
+}
