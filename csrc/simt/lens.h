@@ -10,6 +10,7 @@
 #pragma once
 #include "../base/failure.h"
 #include "count.h"
+#include "space.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,16 +18,7 @@ typedef struct gm_lens gm_lens;
 
 /* --- what a kernel is ------------------------------------------------------------------------------------------ */
 
-/* Where an address points. A generic access is counted under the space that its lanes meant. */
-typedef enum gm_space {
-    GM_SPACE_GENERIC,
-    GM_SPACE_GLOBAL,
-    GM_SPACE_SHARED,
-    GM_SPACE_LOCAL,
-    GM_SPACE_PARAM,
-    GM_SPACE_CONST,
-    GM_SPACE_COUNT
-} gm_space;
+/* gm_space: a generic access is counted under the space that its lanes meant. */
 
 typedef enum gm_site_kind {
     GM_SITE_LOAD,
