@@ -270,7 +270,8 @@ static int rows_collide(const gm_blocks *b, int64_t cache)
     return together >= MANY;
 }
 
-/* Shorter runs where the rows of longer ones collide, and theirs do not. */
+/* Shorter runs where the rows of longer ones collide, and theirs do not; never parts of what is one run of the
+ * destination with the columns beside it. */
 static gm_status spread_rows(job *j, const gm_cpu *cpu, const gm_plan *plan, gm_block_options *options)
 {
     gm_blocks fewer;
@@ -306,7 +307,7 @@ static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int
         .rows_step = j->tile_cols,
     };
     gm_status status = gm_blocks_make(&j->blocks, plan, &options);
-    if (status == GM_OK && shifted && rows_collide(&j->blocks, cpu->l2_bytes)) {
+    if (status == GM_OK && shifted && !j->blocks.fused && rows_collide(&j->blocks, cpu->l2_bytes)) {
         status = spread_rows(j, cpu, plan, &options);
         if (status != GM_OK)
             gm_blocks_free(&j->blocks);
