@@ -125,8 +125,8 @@ def test_every_measured_instruction(op):
 
 @pytest.mark.parametrize("op", [op for op in OPS if op.startswith("cp")])
 def test_every_measured_asynchronous_copy(op):
-    # The kernel that executed them also loads two 4-byte words a lane, from the lanes that copy; the record has those of
-    # 32 lanes taken off (2 requests, 8 sectors), so that what inactive lanes did not load is missing from it.
+    # The kernel that executed them also loads two 4-byte words a lane, from the lanes that copy; the record has those
+    # of 32 lanes taken off (2 requests, 8 sectors), so that what inactive lanes did not load is missing from it.
     rows = [r for r in rows_of("instructions.json") if r["op"] == op]
     source, target = ([r[name] for r in rows] for name in ("global_offset", "offset"))
     if op == "cpcg16":
