@@ -1,5 +1,6 @@
 /* Runs a plan block by block (tile_blocks.h) with an instruction set's micro-kernels (tile.h). */
 #include "tile_move.h"
+#include "../base/integers.h"
 #include "../base/memory.h"
 #include "isa.h"
 #include "pool.h"
@@ -73,16 +74,19 @@ static void advance(const job *j, cursor *c)
     c->which = which_shape(b, c->index);
 }
 
-/* The first rows of a block, to be fetched. */
+/* The first rows of a block, to be fetched: as one, where each ends where the next begins. */
 static gm_ahead rows_of(const job *j, const cursor *c, int64_t most)
 {
     const gm_block_shape *shape = &j->blocks.shape[c->which];
-    return (gm_ahead){
-        .src = c->src,
-        .row_src = shape->row_src,
-        .rows = shape->rows < most ? shape->rows : most,
-        .bytes = shape->cols * j->blocks.item,
-    };
+    int64_t rows = gm_least(shape->rows, most), bytes = shape->cols * j->blocks.item;
+    gm_ahead ahead = {.src = c->src, .row_src = shape->row_src, .rows = rows, .bytes = bytes};
+
+    for (int64_t r = 1; r < rows; r++)
+        if (shape->row_src[r] - shape->row_src[r - 1] != bytes)
+            return ahead;
+    ahead.bytes *= rows;
+    ahead.rows = 1;
+    return ahead;
 }
 
 /* Blocks first .. last - 1. Staged, a block streams out while the next one is built. */
@@ -416,19 +420,6 @@ static int64_t items_before_line(const gm_plan *plan, int in_dst, const char *st
     return uniform && bytes % plan->item == 0 && len * plan->item >= LONG ? bytes / plan->item : 0;
 }
 
-typedef struct edges {
-    const gm_cpu *cpu;
-    gm_plan plan[2];
-    char *dst;
-    const char *src;
-} edges;
-
-static void run_edge(void *ctx, int part)
-{
-    const edges *e = ctx;
-    gm_move_matrices(e->cpu, &e->plan[part], e->dst, e->src, 1);
-}
-
 /* Arrays of many allocators begin 16 bytes behind a line. What lies before the first whole line moves by itself, so
  * that all the rest is aligned. */
 gm_status gm_move_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src, const gm_tile_how *how)
@@ -437,17 +428,11 @@ gm_status gm_move_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, cons
         return move_blocks(cpu, plan, dst, src, how);
 
     gm_plan rest = *plan;
-    edges e = {.cpu = cpu, .dst = dst, .src = src};
-    int n = cut(&rest, &e.plan[0], plan->dst_axis, items_before_line(plan, 1, dst + plan->dst_start));
-    n += cut(&rest, &e.plan[n], plan->src_axis, items_before_line(plan, 0, src + plan->src_start));
+    gm_plan edge[2];
+    int n = cut(&rest, &edge[0], plan->dst_axis, items_before_line(plan, 1, dst + plan->dst_start));
+    n += cut(&rest, &edge[n], plan->src_axis, items_before_line(plan, 0, src + plan->src_start));
     gm_status status = move_blocks(cpu, &rest, dst, src, how);
-    if (status != GM_OK || n == 0)
-        return status;
-    if (n > 1 && how->threads > 1) {
-        gm_parallel(n, run_edge, &e);
-        return GM_OK;
-    }
-    for (int i = 0; i < n; i++)
-        run_edge(&e, i);
-    return GM_OK;
+    for (int i = 0; status == GM_OK && i < n; i++)
+        gm_move_matrices(cpu, &edge[i], dst, src, how->threads);
+    return status;
 }
