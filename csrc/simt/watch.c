@@ -1,0 +1,179 @@
+/* The watch's clocks: what barriers, warp barriers, releases and acquires put in order; and how findings are told. */
+#include "watch_state.h"
+#include "../base/memory.h"
+#include "count_lanes.h"
+#include "space.h"
+#include <string.h>
+
+/* Places are cleared when the clocks come near their end; otherwise a new block only begins at a later clock. */
+#define LAST_CLOCK (UINT32_C(1) << 31)
+
+gm_watch *gm_watch_new(const gm_watch_setup *setup)
+{
+    gm_watch *watch = gm_alloc(sizeof *watch);
+    if (!watch)
+        return NULL;
+    memset(watch, 0, sizeof *watch);
+    watch->setup = *setup;
+    watch->shift = setup->grain == 1 ? 0 : setup->grain == 2 ? 1 : 2;
+    watch->units = (setup->shared_bytes + (1u << watch->shift) - 1) >> watch->shift;
+    watch->warps = (setup->block[0] * setup->block[1] * setup->block[2] + GM_LANES - 1) / GM_LANES;
+    watch->place = gm_alloc((watch->units + 1) * sizeof *watch->place);
+    if (!watch->place || watch->warps > GM_WATCH_WARPS) {
+        gm_watch_free(watch);
+        return NULL;
+    }
+    memset(watch->place, 0, watch->units * sizeof *watch->place);
+    return watch;
+}
+
+void gm_watch_free(gm_watch *watch)
+{
+    if (!watch)
+        return;
+    for (int w = 0; w < GM_WATCH_WARPS; w++) {
+        gm_free(watch->order.lanes[w]);
+        gm_free(watch->pending[w].list);
+    }
+    gm_free(watch->place);
+    gm_free(watch);
+}
+
+void gm_watch_block(gm_watch *watch, const uint32_t block[3], uint64_t number)
+{
+    gm_order *order = &watch->order;
+    uint32_t last = watch->first;
+    for (uint32_t w = 0; w < watch->warps; w++)
+        last = order->clock[w] > last ? order->clock[w] : last;
+    if (last >= LAST_CLOCK) {
+        memset(watch->place, 0, watch->units * sizeof *watch->place);
+        last = 0;
+    }
+    watch->first = last + 1;
+    watch->blocks++;
+    watch->number = number;
+    memcpy(watch->block, block, sizeof watch->block);
+    order->apart = 0;
+    for (uint32_t w = 0; w < watch->warps; w++) {
+        order->clock[w] = watch->first + 1;
+        for (uint32_t x = 0; x < watch->warps; x++)
+            order->seen[w][x] = watch->first + 1;
+        watch->pending[w].count = 0;
+        memset(watch->pending[w].committed, 0, sizeof watch->pending[w].committed);
+        memset(watch->pending[w].done, 0, sizeof watch->pending[w].done);
+    }
+}
+
+int gm_lane_order(const gm_order *order, uint32_t warp, uint32_t lane, uint32_t other, uint32_t clock)
+{
+    return clock < order->lanes[warp][lane][other % GM_LANES];
+}
+
+static void join(uint32_t *into, const uint32_t *from, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        into[i] = from[i] > into[i] ? from[i] : into[i];
+}
+
+static void all_lanes_meet(gm_order *order, uint32_t warp)
+{
+    order->seen[warp][warp] = ++order->clock[warp];
+    order->apart &= ~(UINT32_C(1) << warp);
+}
+
+void gm_watch_warp_barrier(gm_watch *watch, uint32_t warp, uint32_t lanes, uint32_t alive)
+{
+    gm_order *order = &watch->order;
+    if ((lanes & alive) == alive) {
+        all_lanes_meet(order, warp);
+        return;
+    }
+    uint32_t(*of)[GM_LANES] = order->lanes[warp];
+    if (!of && !(of = order->lanes[warp] = gm_alloc(GM_LANES * sizeof *of))) {
+        all_lanes_meet(order, warp); /* without memory nothing is reported that may be right */
+        return;
+    }
+    if (!(order->apart >> warp & 1))
+        memset(of, 0, GM_LANES * sizeof *of);
+    order->apart |= UINT32_C(1) << warp;
+    order->clock[warp]++;
+    uint32_t met[GM_LANES] = {0};
+    for (uint32_t rest = lanes; rest; rest &= rest - 1)
+        join(met, of[gm_first_lane(rest)], GM_LANES);
+    for (uint32_t rest = lanes; rest; rest &= rest - 1)
+        met[gm_first_lane(rest)] = order->clock[warp];
+    for (uint32_t rest = lanes; rest; rest &= rest - 1)
+        memcpy(of[gm_first_lane(rest)], met, sizeof met);
+}
+
+void gm_watch_barrier(gm_watch *watch, uint32_t warps)
+{
+    gm_order *order = &watch->order;
+    uint32_t met[GM_WATCH_WARPS] = {0};
+    for (uint32_t rest = warps; rest; rest &= rest - 1)
+        join(met, order->seen[gm_first_lane(rest)], watch->warps);
+    for (uint32_t rest = warps; rest; rest &= rest - 1) {
+        uint32_t warp = (uint32_t)gm_first_lane(rest);
+        all_lanes_meet(order, warp);
+        met[warp] = order->clock[warp];
+    }
+    for (uint32_t rest = warps; rest; rest &= rest - 1)
+        memcpy(order->seen[gm_first_lane(rest)], met, sizeof met);
+}
+
+/* The slot of a key in this block; where all are taken, one is shared: then more is in order than needs be, and a race
+ * may be missed, but none is made up. */
+static gm_released *released(gm_watch *watch, uint64_t key)
+{
+    size_t at = (size_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 58);
+    for (size_t i = 0; i < GM_RELEASED; i++) {
+        gm_released *slot = &watch->released[(at + i) % GM_RELEASED];
+        if (slot->block != watch->blocks) {
+            *slot = (gm_released){.key = key, .block = watch->blocks};
+            return slot;
+        }
+        if (slot->key == key)
+            return slot;
+    }
+    return &watch->released[at];
+}
+
+void gm_watch_release(gm_watch *watch, uint64_t key, uint32_t warp)
+{
+    gm_released *slot = released(watch, key);
+    join(slot->seen, watch->order.seen[warp], watch->warps);
+    slot->seen[warp] = ++watch->order.clock[warp];
+}
+
+void gm_watch_acquire(gm_watch *watch, uint64_t key, uint32_t warp)
+{
+    join(watch->order.seen[warp], released(watch, key)->seen, watch->warps);
+}
+
+static void position(const gm_watch *watch, uint32_t thread, uint32_t at[3])
+{
+    const uint32_t *block = watch->setup.block;
+    at[0] = thread % block[0];
+    at[1] = thread / block[0] % block[1];
+    at[2] = thread / block[0] / block[1];
+}
+
+void gm_watch_report(gm_watch *watch, gm_finding_kind kind, uint32_t site, unsigned how, uint32_t bytes,
+                     uint32_t thread, uint32_t address, uint32_t other_site, uint32_t other_thread, int first)
+{
+    gm_finding what = {.kind = kind, .space = GM_SPACE_SHARED, .writes = how & GM_HOW_WRITE, .bytes = (uint16_t)bytes};
+    gm_finding_example example = {.buffer = -1,
+                                  .address = address,
+                                  .offset = address,
+                                  .number = watch->number,
+                                  .other_thread = {UINT32_MAX, UINT32_MAX, UINT32_MAX}};
+    if (site < GM_WATCH_SITES)
+        what.place = watch->setup.site[site];
+    if (other_site < GM_WATCH_SITES)
+        what.other = watch->setup.site[other_site];
+    memcpy(example.block, watch->block, sizeof example.block);
+    position(watch, thread, example.thread);
+    if (other_thread != UINT32_MAX)
+        position(watch, other_thread, example.other_thread);
+    gm_findings_add(watch->setup.findings, &what, &example, first);
+}

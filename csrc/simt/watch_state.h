@@ -1,0 +1,107 @@
+/* Inside the watch of shared memory: what is known of each place, and of what each warp has seen of the others. */
+#pragma once
+#include "watch.h"
+#include <stddef.h>
+
+enum {
+    GM_WATCH_WARPS = 32,            /* of a block, at most */
+    GM_WATCH_SITES = (1 << 19) - 1, /* later ones are not named */
+};
+
+/* Who accessed a place: thread (or warp), how, and by which instruction, in one word. */
+enum {
+    GM_BY_THREAD_BITS = 10,
+    GM_BY_ATOMIC = 1 << 10,
+    GM_BY_VOLATILE = 1 << 11,
+    GM_BY_COPY = 1 << 12, /* by a cp.async that its thread has not waited for */
+    GM_BY_SITE_SHIFT = 13
+};
+
+/* A reader: the lanes of one warp that read at one time of its clock. */
+typedef struct gm_reader {
+    uint32_t clock, lanes;
+    uint32_t by; /* thread: the first of the warp */
+} gm_reader;
+
+/* A place: `grain` bytes. Clocks before the block's first one mean that nothing has happened yet. Two readers of
+ * different warps are enough to tell a writer that somebody else has read. */
+typedef struct gm_shadow {
+    uint32_t clock, by; /* the last write */
+    gm_reader reader[2];
+} gm_shadow;
+
+/* cp.async's of one warp, of lanes with one count of committed groups. */
+typedef struct gm_pending {
+    uint32_t addr[GM_LANES];
+    uint32_t active, bytes, group, site;
+} gm_pending;
+
+typedef struct gm_pendings {
+    gm_pending *list;
+    uint32_t count, capacity;
+    uint32_t committed[GM_LANES], done[GM_LANES]; /* groups of each lane */
+} gm_pendings;
+
+/* One direction of time between threads. A warp's clock ticks whenever it lets others see what it did; an access at
+ * clock c of warp x is before what warp w does now if c < seen[w][x]. seen[w][w] is the last time that all lanes of w
+ * met; where only some of them did, an access of lane m is before what lane l does if c < lanes[w][l][m]. */
+typedef struct gm_order {
+    uint32_t clock[GM_WATCH_WARPS];
+    uint32_t seen[GM_WATCH_WARPS][GM_WATCH_WARPS];
+    uint32_t (*lanes[GM_WATCH_WARPS])[GM_LANES]; /* [l][m]; NULL until some lanes meet alone */
+    uint32_t apart;                              /* warps (bits) where lanes[] has to be looked at */
+} gm_order;
+
+/* What one side has released under a key. */
+typedef struct gm_released {
+    uint64_t key;
+    uint32_t seen[GM_WATCH_WARPS];
+    uint32_t block; /* of the watch's count of blocks: older ones are free */
+} gm_released;
+
+enum { GM_RELEASED = 64 };
+
+struct gm_watch {
+    gm_watch_setup setup;
+    uint32_t warps, units, shift; /* places, and log2 of their bytes */
+    uint32_t first;               /* the clock before this block: what happened then is before everybody */
+    uint32_t blocks;
+    uint32_t block[3];
+    uint64_t number;
+    gm_shadow *place;
+    gm_order order;
+    gm_released released[GM_RELEASED];
+    gm_pendings pending[GM_WATCH_WARPS];
+};
+
+static inline uint32_t gm_by(uint32_t thread, unsigned how, uint32_t site)
+{
+    uint32_t known = site < GM_WATCH_SITES ? site : GM_WATCH_SITES;
+    return thread | (how & GM_HOW_ATOMIC ? GM_BY_ATOMIC : 0u) | (how & GM_HOW_VOLATILE ? GM_BY_VOLATILE : 0u) |
+           known << GM_BY_SITE_SHIFT;
+}
+
+static inline uint32_t gm_by_thread(uint32_t by)
+{
+    return by & ((1u << GM_BY_THREAD_BITS) - 1);
+}
+
+/* Whether what thread `other` did at `clock` comes before what lane `lane` of `warp` does now. */
+int gm_lane_order(const gm_order *order, uint32_t warp, uint32_t lane, uint32_t other, uint32_t clock);
+
+static inline int gm_before(const gm_order *order, uint32_t warp, uint32_t lane, uint32_t other, uint32_t clock)
+{
+    uint32_t of = other / GM_LANES;
+    if (clock < order->seen[warp][of])
+        return 1;
+    return of == warp &&
+           (other % GM_LANES == lane || (order->apart >> warp & 1 && gm_lane_order(order, warp, lane, other, clock)));
+}
+
+/* gm_watch_shared, with flags (GM_BY_*) for what a write leaves behind. */
+uint32_t gm_watch_note(gm_watch *watch, uint32_t site, unsigned how, uint32_t flags, uint32_t warp,
+                       const uint32_t addr[GM_LANES], uint32_t active, uint32_t bytes);
+
+/* Adds a finding of one lane. `other_thread` is UINT32_MAX where there is none. */
+void gm_watch_report(gm_watch *watch, gm_finding_kind kind, uint32_t site, unsigned how, uint32_t bytes,
+                     uint32_t thread, uint32_t address, uint32_t other_site, uint32_t other_thread, int first);
