@@ -261,7 +261,8 @@ int gm_matrix_lay_out(gm_matrix_launch *launch, const gm_matrix_tile *tile, cons
     matrix->stacked = shape->stacked;
     matrix->packed = is_packed(shape, tile);
     matrix->even = matrix->packed ? -1 : shape->even;
-    int64_t row_tiles = (rows->len + gm_most(shape->ahead - 1, 0) + tile->rows - 1) / tile->rows,
+    int64_t ahead = tile->even ? 0 : shape->ahead,
+            row_tiles = (rows->len + gm_most(ahead - 1, 0) + tile->rows - 1) / tile->rows,
             column_tiles = (columns->len + tile->columns - 1) / tile->columns;
     matrix->row_tiles = divisor(row_tiles);
     matrix->column_tiles = divisor(column_tiles);

@@ -38,23 +38,24 @@ struct gm_case {
 };
 
 // Shapes that tiles, thin arrays, small matrices and long rows are made for; steps with gaps, reversed axes, any start.
-// Kinds 6 and 7 are dense permutations that move the last axis: matrices.
+// Kinds 6 to 8 are dense permutations that move the last axis: matrices; those of kind 8 have whole vectors everywhere.
 static gm_case draw_case()
 {
     static const int items[] = {1, 2, 4, 8, 16, 3, 12, 24, 6, 32, 80, 300};
     enum { MOST_BYTES = 400000 };
     gm_case made = {};
     int64_t count = 1, shape[8], step[8];
-    int kind = draw(0, 7), order[8];
+    int kind = draw(0, 8), order[8];
     bool dense = kind >= 6;
 
     made.item = items[draw(0, dense ? 4 : 11)];
-    made.ndim = dense ? draw(2, 4) : draw(1, 5);
+    made.ndim = kind == 8 ? 2 : dense ? draw(2, 4) : draw(1, 5);
     for (int i = 0; i < made.ndim; i++) {
         bool longest = (kind == 3 && i == 0) || (kind == 4 && i == made.ndim - 1);
         shape[i] = longest     ? draw(500, 6000)
                    : kind == 0 ? draw(1, 9)
                    : kind == 5 ? 16 * draw(1, 4)
+                   : kind == 8 ? std::max(16 / (int)made.item, 1) * (draw(0, 1) ? draw(1, 40) : 16 * draw(1, 2) - 1)
                    : dense     ? draw(3, i ? 60 : 700)
                                : draw(1, kind == 2 ? 200 : 33);
         while (count * shape[i] * made.item > MOST_BYTES && shape[i] > 1)
@@ -85,8 +86,8 @@ static gm_case draw_case()
         next = next * made.shape[i] + (draw(0, dense ? 20 : 9) == 0 ? draw(0, 3) * (draw(0, 1) ? 16 : 1) : 0);
     }
     made.dst_span = next;
-    made.src_shift = draw(0, 2) ? 0 : draw(0, 15);
-    made.dst_shift = draw(0, 2) ? 0 : draw(0, 15);
+    made.src_shift = draw(0, 2) || kind == 8 ? 0 : draw(0, 15);
+    made.dst_shift = draw(0, 2) || kind == 8 ? 0 : draw(0, 15);
     return made;
 }
 
