@@ -5,7 +5,7 @@
 #include "rows.h"
 #include "thin.h"
 #include "tile_move.h"
-#include "tile_small.h"
+#include "matrices.h"
 #include "weave.h"
 #include <stdatomic.h>
 

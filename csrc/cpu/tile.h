@@ -98,9 +98,19 @@ typedef void gm_panel_fn(const gm_panel *panel);
 typedef void gm_strip_fn(const gm_strip *strip, gm_flush *flush);
 
 enum {
-    GM_TILE_SIZES = 5, /* square tiles: items of 1, 2, 4, 8, 16 bytes */
-    GM_ITEM_ROWS = 8,  /* rows of a strip for other items, and for axes that are contiguous on neither side */
+    GM_TILE_SIZES = 5,        /* square tiles: items of 1, 2, 4, 8, 16 bytes */
+    GM_ITEM_ROWS = 8,         /* rows of a strip for other items, and for axes that are contiguous on neither side */
+    GM_TILE_PART = 512 << 10, /* bytes: less is not worth another thread */
 };
+
+/* Which of the tables' entries moves such items in square tiles, or -1. */
+static inline int gm_tile_size(int64_t item)
+{
+    for (int i = 0; i < GM_TILE_SIZES; i++)
+        if (item == (int64_t)1 << i)
+            return i;
+    return -1;
+}
 
 typedef struct gm_tile_kernels {
     int vector;                          /* bytes */

@@ -364,3 +364,22 @@ void gm_blocks_free(gm_blocks *b)
 {
     gm_free(b->memory);
 }
+
+int gm_lines_are_shared(const gm_plan *plan, int in_dst, const char *start)
+{
+    uintptr_t bits = (uintptr_t)start;
+    int64_t run = plan->item;
+    for (int i = plan->naxes - 1; i >= 0; i--) {
+        int64_t step = in_dst ? plan->axis[i].dst : plan->axis[i].src;
+        if (step == run && run < 64) {
+            run *= plan->axis[i].len;
+            i = plan->naxes; /* look again from the innermost */
+        }
+    }
+    for (int i = 0; i < plan->naxes; i++) {
+        int64_t step = in_dst ? plan->axis[i].dst : plan->axis[i].src;
+        if (step >= run || step < 0)
+            bits |= (uintptr_t)step;
+    }
+    return (bits & 63) != 0;
+}

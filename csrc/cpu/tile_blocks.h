@@ -55,3 +55,6 @@ typedef struct gm_blocks {
 
 gm_status gm_blocks_make(gm_blocks *blocks, const gm_plan *plan, const gm_block_options *options);
 void gm_blocks_free(gm_blocks *blocks);
+
+/* Whether some runs, of the destination or of the source, begin or end inside a cache line. */
+int gm_lines_are_shared(const gm_plan *plan, int in_dst, const char *start);

@@ -1,5 +1,5 @@
 #include "../base/integers.h"
-#include "tile_small.h"
+#include "matrices.h"
 #include "isa.h"
 #include "pool.h"
 #include "tile.h"
@@ -12,16 +12,6 @@ enum { SMALL_TILES = 64 << 10, SMALL_ITEMS = 32 << 10 };
 /* Items: smaller tiles are no better than single items. */
 enum { SMALLEST_TILE = 4 };
 
-enum { PART = 512 << 10 }; /* bytes: less is not worth another thread */
-
-static int log2_of(int64_t item)
-{
-    int size = 0;
-    while (size < GM_TILE_SIZES && item != (int64_t)1 << size)
-        size++;
-    return size;
-}
-
 static int64_t shorter_side(const gm_plan *plan)
 {
     return gm_least(plan->axis[plan->dst_axis].len, plan->axis[plan->src_axis].len);
@@ -33,13 +23,13 @@ int gm_small_suits(const gm_plan *plan)
     if (plan->family != GM_TILE)
         return plan->family == GM_GENERAL && bytes <= SMALL_ITEMS;
     int64_t side = shorter_side(plan);
-    int tiles = log2_of(plan->item) < GM_TILE_SIZES && side >= SMALLEST_TILE && side * plan->item >= 16;
+    int tiles = gm_tile_size(plan->item) >= 0 && side >= SMALLEST_TILE && side * plan->item >= 16;
     return bytes <= (tiles ? SMALL_TILES : SMALL_ITEMS);
 }
 
 int gm_matrices_suit(const gm_cpu *cpu, const gm_plan *plan)
 {
-    return plan->family == GM_TILE && log2_of(plan->item) < GM_TILE_SIZES &&
+    return plan->family == GM_TILE && gm_tile_size(plan->item) >= 0 &&
            shorter_side(plan) * plan->item >= cpu->isa->tile->vector;
 }
 
@@ -47,12 +37,12 @@ int gm_matrices_suit(const gm_cpu *cpu, const gm_plan *plan)
  * Every row and column then lies in a whole tile. NULL where even the smallest are too large. */
 static gm_matrix_fn *widest(const gm_isa *isa, int64_t item, int64_t side)
 {
-    int size = log2_of(item);
+    int size = gm_tile_size(item);
     const gm_isa *const *p = gm_isas;
 
     while (*p != isa)
         p++;
-    for (; *p && size < GM_TILE_SIZES; p++) {
+    for (; *p && size >= 0; p++) {
         int64_t rows = (*p)->tile->vector / item;
         if (rows >= SMALLEST_TILE && rows <= side && (*p)->runs_here())
             return (*p)->tile->matrix[size];
@@ -162,7 +152,7 @@ void gm_move_matrices(const gm_cpu *cpu, const gm_plan *plan, char *dst, const c
         .rows = plan->axis[row_axis],
         .cols = col_axis >= 0 ? plan->axis[col_axis] : (gm_axis){1, 0, 0},
         .by_tiles = tiles ? widest(cpu->isa, plan->item, side) : NULL,
-        .parts = bytes / PART < threads ? (int)(bytes / PART) : threads,
+        .parts = (int)gm_least(bytes / GM_TILE_PART, threads),
         .count = 1,
         .dst = dst + plan->dst_start,
         .src = src + plan->src_start,

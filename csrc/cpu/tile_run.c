@@ -1,16 +1,13 @@
 /* Runs a plan block by block (tile_blocks.h) with an instruction set's micro-kernels (tile.h). */
-#include "tile_move.h"
+#include "tile_run.h"
 #include "../base/integers.h"
 #include "../base/memory.h"
 #include "isa.h"
 #include "pool.h"
 #include "tile.h"
 #include "tile_blocks.h"
-#include "tile_small.h"
 #include <stdatomic.h>
 #include <string.h>
-
-enum { PART = 512 << 10 }; /* bytes: less is not worth another thread */
 
 typedef struct job {
     const gm_tile_kernels *kernels;
@@ -235,34 +232,6 @@ static void run_part(void *ctx, int part)
     j->kernels->fence();
 }
 
-static int log2_of(int64_t item)
-{
-    for (int i = 0; i < GM_TILE_SIZES; i++)
-        if (item == (int64_t)1 << i)
-            return i;
-    return -1;
-}
-
-/* Whether some runs, of the destination or of the source, begin or end inside a cache line. */
-static int lines_are_shared(const gm_plan *plan, int in_dst, const char *start)
-{
-    uintptr_t bits = (uintptr_t)start;
-    int64_t run = plan->item;
-    for (int i = plan->naxes - 1; i >= 0; i--) {
-        int64_t step = in_dst ? plan->axis[i].dst : plan->axis[i].src;
-        if (step == run && run < 64) {
-            run *= plan->axis[i].len;
-            i = plan->naxes; /* look again from the innermost */
-        }
-    }
-    for (int i = 0; i < plan->naxes; i++) {
-        int64_t step = in_dst ? plan->axis[i].dst : plan->axis[i].src;
-        if (step >= run || step < 0)
-            bits |= (uintptr_t)step;
-    }
-    return (bits & 63) != 0;
-}
-
 /* Whether so many rows of a panel fall into one set of the second cache that to fetch them ahead only evicts others. */
 static int rows_collide(const gm_blocks *b, int64_t cache)
 {
@@ -294,7 +263,7 @@ static gm_status spread_rows(job *j, const gm_cpu *cpu, const gm_plan *plan, gm_
 static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int square, int shared)
 {
     enum { RUN = 2 << 10, SHIFTED_RUN = 1 << 10, LONG_RUN = 1 << 10, MOST_ROWS = 256 };
-    int shifted = shared || lines_are_shared(plan, 0, j->src);
+    int shifted = shared || gm_lines_are_shared(plan, 0, j->src);
     int64_t dst_run = 64 * (shifted ? GM_SHIFTED_LINES : GM_LINES), rows = plan->axis[plan->dst_axis].len;
     /* Better one panel of a short axis, perhaps going on in the next one, than ragged ends halfway. */
     if (shifted && rows * plan->item > dst_run && rows * plan->item <= LONG_RUN && rows <= MOST_ROWS)
@@ -351,10 +320,10 @@ static gm_status make_blocks(job *j, const gm_plan *plan, int staged, int shared
     return status;
 }
 
-static gm_status move_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src, const gm_tile_how *how)
+gm_status gm_run_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src, const gm_tile_how *how)
 {
     const gm_tile_kernels *kernels = cpu->isa->tile;
-    int square = how->simd && plan->src_axis >= 0 && plan->dst_axis >= 0 ? log2_of(plan->item) : -1;
+    int square = how->simd && plan->src_axis >= 0 && plan->dst_axis >= 0 ? gm_tile_size(plan->item) : -1;
     job j = {
         .kernels = kernels,
         .strip = square >= 0 ? kernels->strip[square] : kernels->items,
@@ -363,7 +332,7 @@ static gm_status move_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, 
         .src = src + plan->src_start,
     };
     int64_t total = plan->items * plan->item;
-    int shared = lines_are_shared(plan, 1, j.dst);
+    int shared = gm_lines_are_shared(plan, 1, j.dst);
     gm_status status = GM_OK;
 
     if (square >= 0 && how->staged)
@@ -373,7 +342,7 @@ static gm_status move_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, 
     if (status != GM_OK)
         return status;
 
-    int64_t parts = total / PART < how->threads ? total / PART : how->threads;
+    int64_t parts = gm_least(total / GM_TILE_PART, how->threads);
     parts = parts < 1 ? 1 : parts > j.blocks.count ? j.blocks.count : parts;
     /* Shares small enough that a slow core does not hold the others up, large enough to keep runs whole. */
     int64_t walk = j.panel && shared && j.blocks.walk >= 0 ? j.blocks.axis[j.blocks.walk].steps : 1;
@@ -393,46 +362,4 @@ static gm_status move_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, 
     gm_free(j.stage);
     gm_blocks_free(&j.blocks);
     return GM_OK;
-}
-
-/* The plan's first `n` along an axis become `head`, if there are any. */
-static int cut(gm_plan *plan, gm_plan *head, int i, int64_t n)
-{
-    if (n == 0)
-        return 0;
-    gm_axis *axis = &plan->axis[i];
-    *head = *plan;
-    head->axis[i].len = n;
-    head->items = plan->items / axis->len * n;
-    plan->items -= head->items;
-    axis->len -= n;
-    plan->src_start += n * axis->src;
-    plan->dst_start += n * axis->dst;
-    return 1;
-}
-
-/* Items before the first line boundary of a side, if that is where all its runs have theirs, and they are long. */
-static int64_t items_before_line(const gm_plan *plan, int in_dst, const char *start)
-{
-    enum { LONG = 16 * 64 };
-    int64_t bytes = (int64_t)(-(uintptr_t)start & 63), len = plan->axis[in_dst ? plan->dst_axis : plan->src_axis].len;
-    int uniform = !lines_are_shared(plan, in_dst, start + bytes);
-    return uniform && bytes % plan->item == 0 && len * plan->item >= LONG ? bytes / plan->item : 0;
-}
-
-/* Arrays of many allocators begin 16 bytes behind a line. What lies before the first whole line moves by itself, so
- * that all the rest is aligned. */
-gm_status gm_move_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src, const gm_tile_how *how)
-{
-    if (!how->staged || !how->simd || plan->family != GM_TILE || log2_of(plan->item) < 0)
-        return move_blocks(cpu, plan, dst, src, how);
-
-    gm_plan rest = *plan;
-    gm_plan edge[2];
-    int n = cut(&rest, &edge[0], plan->dst_axis, items_before_line(plan, 1, dst + plan->dst_start));
-    n += cut(&rest, &edge[n], plan->src_axis, items_before_line(plan, 0, src + plan->src_start));
-    gm_status status = move_blocks(cpu, &rest, dst, src, how);
-    for (int i = 0; status == GM_OK && i < n; i++)
-        gm_move_matrices(cpu, &edge[i], dst, src, how->threads);
-    return status;
 }
