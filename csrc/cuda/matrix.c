@@ -108,7 +108,9 @@ int gm_matrix_read(gm_matrix_shape *shape, const gm_plan *plan, int unit, const 
         return 0;
     uint64_t src_bits = bits_of(&shape->columns, 0, plan), dst_bits = bits_of(&shape->rows, 1, plan) | (uintptr_t)dst;
     stack(shape, plan, unit, dst_bits);
-    shape->ahead = dst_bits % GM_MATRIX_LINE && !shape->stacked ? GM_MATRIX_LINE / unit : 0;
+    /* Columns in whole vectors need no look at where they begin and end. */
+    int plain = dst_bits % GM_MATRIX_LINE == 0 && shape->rows.len * unit % VECTOR == 0;
+    shape->ahead = plain || shape->stacked ? 0 : GM_MATRIX_LINE / unit;
     shape->src_aligned = (src_bits | (uintptr_t)src) % GM_MATRIX_LINE == 0;
     shape->even =
         src_bits % VECTOR == 0 && (unit >= 4 || (uintptr_t)src % 4 == 0) ? (int)((uintptr_t)src % VECTOR) : -1;
