@@ -13,6 +13,7 @@
 #include "reduction.h"
 #include "settings.h"
 #include "simt_count.h"
+#include "simt_watch.h"
 
 static int execute(PyObject *module)
 {
@@ -83,6 +84,8 @@ static PyMethodDef methods[] = {
     {"_count", FASTCALL(gm_py_count), METH_FASTCALL,
      "_count($module, what, addresses, shared, active, bytes, /)\n--\n\nCounts of n warp instructions, four uint32 "
      "each: requests, sectors or wavefronts, ideal, lines or conflicts."},
+    {"_watch", FASTCALL(gm_py_watch), METH_FASTCALL,
+     "_watch($module, threads, shared_bytes, grain, events, /)\n--\n\nFindings, and what each event gave back."},
     {"_fail_allocation", gm_py_fail_allocation, METH_O,
      "_fail_allocation($module, count, /)\n--\n\nFails this thread's allocation after `count` more; -1 ends it."},
     {NULL, NULL, 0, NULL},

@@ -78,26 +78,31 @@ typedef struct gm_watch_range {
 
 typedef struct gm_watch_global_setup {
     const gm_place *site;
+    size_t sites;
     const gm_watch_range *buffer; /* sorted by address, disjoint */
     size_t buffers;
     uint32_t grid[3], block[3];
+    uint64_t blocks; /* of the grid */
     uint32_t grain;  /* the narrowest access to global memory, at most 4 */
     int races;       /* between blocks: the run has one host thread then */
     int read_only;   /* ld.global.nc against stores: any number of host threads */
-    uint64_t memory; /* bytes that may be taken */
+    uint64_t memory; /* bytes that may be taken; places beyond are not watched (gm_watch_global_report says so) */
 } gm_watch_global_setup;
 
-gm_watch_global *gm_watch_global_new(const gm_watch_global_setup *setup); /* NULL: no memory, or more than allowed */
+gm_watch_global *gm_watch_global_new(const gm_watch_global_setup *setup); /* NULL: no memory */
 void gm_watch_global_free(gm_watch_global *watch);
 
-/* `number` is the block's in the grid, `nc` says ld.global.nc. Races go to `findings` at once. */
+/* A warp's access. `nc` says ld.global.nc. Races go to `findings` at once. */
 void gm_watch_global_access(gm_watch_global *watch, gm_findings *findings, uint32_t site, unsigned how, int nc,
-                            uint64_t number, uint32_t warp, const uint64_t addr[GM_LANES], uint32_t active,
-                            uint32_t bytes);
+                            const uint32_t block[3], uint64_t number, uint32_t warp, const uint64_t addr[GM_LANES],
+                            uint32_t active, uint32_t bytes);
 
-/* A fence, or an access with release or acquire semantics or an atomic next to a fence, by that block. */
+/* What orders blocks: a release is a fence, or an access with release semantics; an acquire is an atomic access, or one
+ * with acquire semantics, and a fence. An acquire sees every release before it, whatever the address: so no race is
+ * made up for kernels that synchronise their blocks, and some may be missed. */
 void gm_watch_global_release(gm_watch_global *watch, uint64_t number);
 void gm_watch_global_acquire(gm_watch_global *watch, uint64_t number);
 
-/* At the end of the run: what was read through the read-only path and written. */
-void gm_watch_global_report(gm_watch_global *watch, gm_findings *findings);
+/* At the end of the run: what was read through the read-only path and written. A row a pair of instructions; its lanes
+ * are places of `bytes` bytes. Returns 0 if the memory did not suffice to watch everything. */
+int gm_watch_global_report(gm_watch_global *watch, gm_findings *findings);
