@@ -99,14 +99,15 @@ static inline int all_before(const access *a, const gm_shadow *place, uint32_t n
     return good;
 }
 
-/* A reader's slot is that of its own warp, or one that it comes after: who does not come after the one forgotten cannot
- * come after this one. Readers of one warp and time share a slot, which is as exempt as the least exempt of them. */
+/* A reader's slot is that of its own warp, or else one that it comes after: who does not come after the one forgotten
+ * cannot come after this one. Readers of one warp and time share a slot, as exempt as the least exempt of them. */
 static inline void note_read(const access *a, gm_shadow *place, uint32_t lane, uint32_t now)
 {
     const uint32_t flags = GM_BY_ATOMIC | GM_BY_VOLATILE;
-    gm_reader *slot = &place->reader[0];
-    if (gm_by_thread(slot->by ^ a->by) && !plainly_before(a, slot->clock, slot->by))
-        slot = &place->reader[1];
+    gm_reader *slot = &place->reader[0], *second = &place->reader[1];
+    if (gm_by_thread(slot->by ^ a->by) &&
+        (!gm_by_thread(second->by ^ a->by) || !plainly_before(a, slot->clock, slot->by)))
+        slot = second;
     if (slot->clock == now && !gm_by_thread(slot->by ^ a->by))
         *slot = (gm_reader){now, slot->lanes | UINT32_C(1) << lane, a->by & (slot->by | ~flags)};
     else
