@@ -1,8 +1,7 @@
 /* Requests to global memory: which sectors and lines the active lanes touch.
  *
  * Most requests of real kernels are a run of lanes that step evenly through memory; those are counted without a look
- * at each sector. The rest is counted in order where addresses rise, and through a small hash table where they don't.
- */
+ * at each sector. */
 #include "count.h"
 #include "count_lanes.h"
 
@@ -23,25 +22,41 @@ static uint32_t blocks_of_steps(uint64_t first, int64_t step, uint32_t n, unsign
 /* Distinct values among n. */
 static uint32_t distinct(const uint64_t *id, uint32_t n)
 {
-    uint32_t count = 1, falls = 0;
-    for (uint32_t i = 1; i < n; i++) {
-        count += id[i] != id[i - 1];
-        falls |= id[i] < id[i - 1];
-    }
-    if (!falls)
-        return count;
-
-    uint64_t slot[64], used = 0;
-    count = 0;
+    enum { BITS = 6, TABLE = 1 << BITS };
+    uint64_t slot[TABLE], used = 0;
     for (uint32_t i = 0; i < n; i++) {
-        unsigned at = (unsigned)(id[i] * UINT64_C(0x9E3779B97F4A7C15) >> 58);
+        unsigned at = (unsigned)(id[i] * UINT64_C(0x9E3779B97F4A7C15) >> (64 - BITS));
         while (used >> at & 1 && slot[at] != id[i])
-            at = (at + 1) % 64;
-        count += !(used >> at & 1);
+            at = (at + 1) % TABLE;
         used |= UINT64_C(1) << at;
         slot[at] = id[i];
     }
-    return count;
+    return (uint32_t)__builtin_popcountll(used);
+}
+
+/* Distinct sectors and lines. Where all addresses are within 64 sectors, as swizzled ones are, a bit stands for each.
+ */
+static uint32_t touched(const uint64_t *address, uint32_t n, uint32_t *lines)
+{
+    enum { NEAR = 64, PER_LINE = 1 << (LINE_SHIFT - SECTOR_SHIFT) };
+    uint64_t bits = 0, far = 0, first = ((address[0] >> SECTOR_SHIFT) - NEAR / 2) / PER_LINE * PER_LINE;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t at = (address[i] >> SECTOR_SHIFT) - first;
+        bits |= UINT64_C(1) << at % NEAR;
+        far |= at;
+    }
+    if (far < NEAR) {
+        uint64_t pairs = bits | bits >> 1;
+        *lines = (uint32_t)__builtin_popcountll((pairs | pairs >> 2) & UINT64_C(0x1111111111111111));
+        return (uint32_t)__builtin_popcountll(bits);
+    }
+    uint64_t id[GM_LANES];
+    for (uint32_t i = 0; i < n; i++)
+        id[i] = address[i] >> LINE_SHIFT;
+    *lines = distinct(id, n);
+    for (uint32_t i = 0; i < n; i++)
+        id[i] = address[i] >> SECTOR_SHIFT;
+    return distinct(id, n);
 }
 
 /* Each sector counts as often as the address in it that most lanes want: those are served one after another. */
@@ -51,15 +66,17 @@ static uint32_t sectors_of_atomics(const uint64_t *address, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         if (seen >> i & 1)
             continue;
-        uint32_t most = 0;
-        for (uint32_t j = i; j < n; j++) {
-            if (address[j] >> SECTOR_SHIFT != address[i] >> SECTOR_SHIFT)
-                continue;
-            seen |= UINT32_C(1) << j;
+        uint32_t inside = 0, most = 0; /* lanes in lane i's sector; the most of them at one address */
+        for (uint32_t j = i; j < n; j++)
+            inside |= (uint32_t)(address[j] >> SECTOR_SHIFT == address[i] >> SECTOR_SHIFT) << j;
+        seen |= inside;
+        for (uint32_t left = inside; left;) {
+            uint64_t one = address[gm_first_lane(left)];
             uint32_t same = 0;
-            for (uint32_t k = i; k < n; k++)
-                same += address[k] == address[j];
-            most = same > most ? same : most;
+            for (uint32_t rest = left; rest; rest &= rest - 1)
+                same |= (uint32_t)(address[gm_first_lane(rest)] == one) << gm_first_lane(rest);
+            most = gm_lane_count(same) > most ? gm_lane_count(same) : most;
+            left &= ~same;
         }
         sectors += most;
     }
@@ -93,16 +110,16 @@ gm_global_count gm_count_global(gm_access access, const uint64_t addr[GM_LANES],
     if (gm_lanes_adjacent(active) && gm_steps64(addr + first, lanes))
         return count_steps(access, addr[first], gm_step64(addr + first, lanes), lanes, bytes);
 
-    uint64_t address[GM_LANES], id[GM_LANES];
-    gm_pack64(address, addr, active);
-    for (uint32_t i = 0; i < lanes; i++)
-        id[i] = address[i] >> LINE_SHIFT;
-    uint32_t lines = distinct(id, lanes);
+    uint64_t packed[GM_LANES];
+    const uint64_t *address = addr;
+    if (lanes < GM_LANES) {
+        gm_pack64(packed, addr, active);
+        address = packed;
+    }
+    uint32_t lines, sectors = touched(address, lanes, &lines);
     if (access >= GM_ACCESS_ATOM)
-        return finish(sectors_of_atomics(address, lanes), lines, lanes, bytes);
-    for (uint32_t i = 0; i < lanes; i++)
-        id[i] = address[i] >> SECTOR_SHIFT;
-    return finish(distinct(id, lanes), lines, lanes, bytes);
+        sectors = sectors_of_atomics(address, lanes);
+    return finish(sectors, lines, lanes, bytes);
 }
 
 /* Where several lanes copy to one place the last one's bytes arrive, and only those are fetched. What is counted then

@@ -7,7 +7,7 @@
 #include "count_lanes.h"
 #include "../base/integers.h"
 
-enum { ROW_BYTES = 128, WORD_BYTES = 4 };
+enum { ROW_BYTES = 128, WORD_BYTES = 4, TABLE_BITS = 6, TABLE = 1 << TABLE_BITS };
 
 /* A lane's address in units of its own width, 4 bytes at least: 1- and 2-byte accesses count as the word they lie in.
  */
@@ -25,28 +25,20 @@ static uint32_t fullest(const uint32_t *unit, uint32_t active, uint32_t columns)
     if (gm_lane_count(hit) == gm_lane_count(active))
         return active != 0;
 
-    /* Lanes of one column are a chain, on which each unit stands once. */
-    uint8_t head[GM_LANES], next[GM_LANES], length[GM_LANES];
-    uint32_t most = 0;
-    hit = 0;
+    /* Units already seen are kept in a hash table, where a column that all lanes want is no worse than others. */
+    uint32_t slot[TABLE], most = 0;
+    uint64_t used = 0;
+    uint8_t length[GM_LANES] = {0};
     for (uint32_t rest = active; rest; rest &= rest - 1) {
-        unsigned lane = (unsigned)gm_first_lane(rest), column = unit[lane] & (columns - 1);
-        if (!(hit >> column & 1)) {
-            hit |= UINT32_C(1) << column;
-            head[column] = (uint8_t)lane;
-            next[lane] = GM_LANES;
-            length[column] = 1;
-        } else {
-            unsigned other = head[column];
-            while (other < GM_LANES && unit[other] != unit[lane])
-                other = next[other];
-            if (other < GM_LANES)
-                continue;
-            next[lane] = head[column];
-            head[column] = (uint8_t)lane;
-            length[column]++;
-        }
-        most = length[column] > most ? length[column] : most;
+        uint32_t wanted = unit[gm_first_lane(rest)], at = wanted * UINT32_C(0x9E3779B1) >> (32 - TABLE_BITS);
+        while (used >> at & 1 && slot[at] != wanted)
+            at = (at + 1) % TABLE;
+        if (used >> at & 1)
+            continue;
+        used |= UINT64_C(1) << at;
+        slot[at] = wanted;
+        uint8_t in = ++length[wanted & (columns - 1)];
+        most = in > most ? in : most;
     }
     return most;
 }
