@@ -257,8 +257,8 @@ const gm_ptx_function *gm_ptx_find(const gm_ptx *module, const char *name);
  * bytes, the closing zero included, and returns the length of the whole, as snprintf does. */
 size_t gm_ptx_print_inst(const gm_ptx *module, const gm_ptx_function *function, const gm_ptx_inst *inst, char *to,
                          size_t size);
-/* The whole module as PTX: reading it gives the same module. */
-size_t gm_ptx_print(const gm_ptx *module, char *to, size_t size);
+/* The opcode and its modifiers alone: "ld.global.nc.v4.f32". */
+size_t gm_ptx_print_opcode(const gm_ptx_inst *inst, char *to, size_t size);
 
 const char *gm_ptx_op_text(gm_ptx_op op);
 const char *gm_ptx_mod_text(gm_ptx_mod mod);

@@ -1,0 +1,270 @@
+/* ops.def's rows, made ready for matching: words become numbers, operands become gm_spec. */
+#include "forms.h"
+#include <string.h>
+
+const gm_ptx_type_info gm_ptx_types[GM_PTX_TYPE_COUNT] = {
+    {"", 0, 0, GM_KIND_NONE},
+#define GM_PTX_TYPE(id, text, bits, lanes, kind) {text, bits, lanes, GM_KIND_##kind},
+#include "ptx_types.def"
+#undef GM_PTX_TYPE
+};
+
+static const struct {
+    const char *text;
+    gm_ptx_field field;
+} mods[GM_MOD_COUNT] = {
+    {"", GM_FIELD_NONE},
+#define GM_PTX_MOD(id, text, field) {text, GM_FIELD_##field},
+#include "ptx_mods.def"
+};
+
+/* Fields of groups; those of types have none. */
+static const struct {
+    const char *name, *texts;
+    gm_ptx_field field;
+} groups[] = {
+#define GM_PTX_GROUP(name, field, texts) {name, texts, GM_FIELD_##field},
+#define GM_PTX_TYPES(name, texts)        {name, texts, GM_FIELD_NONE},
+#include "ptx_mods.def"
+};
+
+static const char *const op_texts[GM_OP_COUNT] = {
+#define GM_OP(id, text) text,
+#include "ops.def"
+};
+
+/* The table with its opcodes as rows among the forms, so that each form belongs to the opcode above it. */
+const gm_ptx_row gm_ptx_rows[] = {
+#define GM_OP(id, name)                       {name, NULL, GM_OP_##id, 0, 0},
+#define GM_FORM(modifiers, operands, isa, sm) {modifiers, operands, GM_OP_COUNT, isa, sm},
+#include "ops.def"
+};
+const uint32_t gm_ptx_nrows = sizeof gm_ptx_rows / sizeof *gm_ptx_rows;
+
+const char *gm_ptx_op_text(gm_ptx_op op)
+{
+    return op_texts[op];
+}
+
+const char *gm_form_name(uint32_t row)
+{
+    while (gm_ptx_rows[row].operands)
+        row--;
+    return gm_ptx_rows[row].text;
+}
+
+const char *gm_ptx_mod_text(gm_ptx_mod mod)
+{
+    return mods[mod].text;
+}
+
+static int is_type(const char *text, size_t size)
+{
+    for (int i = 1; i < GM_PTX_TYPE_COUNT; i++)
+        if (strlen(gm_ptx_types[i].text) == size && !memcmp(gm_ptx_types[i].text, text, size))
+            return 1;
+    return 0;
+}
+
+/* What a word of a pattern means: .group, .group=some|of|it, or itself. */
+static void look_up(gm_pattern_word *word)
+{
+    size_t name = strcspn(word->text, "=.{}|");
+    word->field = GM_FIELD_NONE;
+    word->group = NULL;
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        if (strlen(groups[i].name) == name && !memcmp(groups[i].name, word->text, name) &&
+            (name == word->size || word->text[name] == '=')) {
+            word->field = groups[i].field;
+            word->is_type = groups[i].field == GM_FIELD_NONE;
+            if (name == word->size) {
+                word->group = groups[i].texts;
+            } else {
+                word->text += name + 1;
+                word->size -= name + 1;
+            }
+            return;
+        }
+    word->is_type = is_type(word->text, name);
+    for (int i = 1; i < GM_MOD_COUNT && !word->is_type; i++)
+        if (strlen(mods[i].text) == name && !memcmp(mods[i].text, word->text, name))
+            word->field = mods[i].field;
+}
+
+int gm_pattern_next(const char **pattern, gm_pattern_word *word)
+{
+    const char *p = *pattern;
+    word->opens = *p == '{';
+    p += word->opens;
+    if (*p != '.')
+        return 0;
+    word->text = ++p;
+    word->size = strcspn(p, ".{}");
+    p += word->size;
+    word->closes = *p == '}';
+    *pattern = p + word->closes;
+    look_up(word);
+    return 1;
+}
+
+/* Every word of the tables is numbered: modifiers by gm_ptx_mod, types behind them, then words that only name. */
+static int number_word(gm_reader *r, const char *text, size_t size, uint32_t *number)
+{
+    gm_atom *atom = gm_read_atom(r, text, size);
+    if (!atom)
+        return 0;
+    if (!atom->word)
+        atom->word = (uint16_t)r->forms->nwords++;
+    *number = atom->word;
+    return 1;
+}
+
+static int number_words(gm_reader *r)
+{
+    uint32_t number;
+    r->forms->nwords = 1;
+    for (int i = 1; i < GM_MOD_COUNT; i++)
+        if (!number_word(r, mods[i].text, strlen(mods[i].text), &number))
+            return 0;
+    for (int i = 1; i < GM_PTX_TYPE_COUNT; i++)
+        if (!number_word(r, gm_ptx_types[i].text, strlen(gm_ptx_types[i].text), &number))
+            return 0;
+    return 1;
+}
+
+static int add_alternatives(gm_reader *r, gm_element *element, const char *text, size_t size)
+{
+    const char *end = text + size;
+    while (text < end) {
+        size_t one = strcspn(text, " |.{}");
+        uint32_t number;
+        if (!number_word(r, text, one, &number))
+            return 0;
+        element->words[number / 64] |= UINT64_C(1) << number % 64;
+        text += one;
+        if (text < end)
+            text++;
+    }
+    return 1;
+}
+
+static size_t dots(const char *text)
+{
+    size_t n = 0;
+    for (; *text; text++)
+        n += *text == '.';
+    return n;
+}
+
+static int add_elements(gm_reader *r, gm_form *form, const char *pattern)
+{
+    gm_pattern_word word;
+    uint8_t inside = form->nelements, optional = 0; /* a number that no other { } of the form has */
+    while (gm_pattern_next(&pattern, &word)) {
+        gm_element *element = &form->elements[form->nelements++];
+        if (word.opens)
+            optional = ++inside;
+        element->optional = optional;
+        element->field = (uint8_t)word.field;
+        element->is_type = (uint8_t)word.is_type;
+        if (word.closes)
+            optional = 0;
+        if (!(word.group ? add_alternatives(r, element, word.group, strlen(word.group))
+                         : add_alternatives(r, element, word.text, word.size)))
+            return 0;
+    }
+    return 1;
+}
+
+/* One operand of a form: see the head of ops.def. */
+static const char *add_spec(gm_spec *spec, const char *p)
+{
+    static const char *const names[] = {"label", "table", "callee", "results", "arguments"};
+    spec->role = *p;
+    size_t size = 1;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strncmp(p, names[i], strlen(names[i]))) {
+            spec->role = "lbfRA"[i];
+            size = strlen(names[i]);
+        }
+    p += size;
+    if (*p >= '1' && *p <= '3')
+        spec->number = (uint8_t)(*p++ - '0');
+    if (*p == 'w') {
+        spec->wide = 1;
+        p++;
+    }
+    if (*p == ':') {
+        const char *name = ++p;
+        p += strspn(p, "abcdefghijklmnopqrstuvwyz");
+        p += strspn(p, "0123456789");
+        for (int i = 1; i < GM_PTX_TYPE_COUNT; i++)
+            if (strlen(gm_ptx_types[i].text) == (size_t)(p - name) &&
+                !memcmp(gm_ptx_types[i].text, name, (size_t)(p - name)))
+                spec->type = (uint8_t)i;
+    }
+    if (*p == 'v') {
+        spec->count = COUNT_VEC;
+        p++;
+    } else if (*p == 'x') {
+        spec->count = p[1] == '*' ? COUNT_ANY : (uint8_t)(p[1] - '0');
+        p += 2;
+    }
+    spec->negatable = *p == '!';
+    p += *p == '!';
+    spec->optional = *p == '?';
+    p += *p == '?';
+    return p;
+}
+
+static void add_specs(gm_form *form, const char *p)
+{
+    while (*p) {
+        gm_spec *spec = &form->specs[form->nspecs++];
+        p = add_spec(spec, p);
+        if (*p == '|') {
+            spec->pair = 1;
+            p = add_spec(&form->specs[form->nspecs++], p + 1);
+        }
+        p += *p == ' ';
+    }
+}
+
+int gm_read_forms(gm_reader *r)
+{
+    r->forms = gm_read_take(r, sizeof *r->forms);
+    if (!r->forms || !number_words(r))
+        return 0;
+    gm_form *forms = gm_read_take(r, gm_ptx_nrows * sizeof *forms);
+    if (!forms)
+        return 0;
+    r->forms->forms = forms;
+
+    /* From the last to the first, so that each chain of one first word is in the table's order. */
+    for (uint32_t row = 0, op = 0; row < gm_ptx_nrows; row++) {
+        if (!gm_ptx_rows[row].operands) {
+            op = row;
+            continue;
+        }
+        gm_form *form = &forms[row];
+        const char *name = gm_ptx_rows[op].text, *rest = strchr(name, '.');
+        size_t first = rest ? (size_t)(rest - name) : strlen(name);
+        *form = (gm_form){.op = (uint16_t)gm_ptx_rows[op].op, .isa = gm_ptx_rows[row].isa, .sm = gm_ptx_rows[row].sm};
+        form->elements = gm_read_take(r, (dots(name) + dots(gm_ptx_rows[row].text) + 1) * sizeof *form->elements);
+        if (!form->elements)
+            return 0;
+        if ((rest && !add_elements(r, form, rest)) || !add_elements(r, form, gm_ptx_rows[row].text))
+            return 0;
+        add_specs(form, gm_ptx_rows[row].operands);
+
+        gm_atom *atom = gm_read_atom(r, name, first);
+        if (!atom)
+            return 0;
+        if (!atom->form)
+            atom->form = (uint16_t)row;
+        else
+            forms[forms[atom->form].last].next = (uint16_t)row;
+        forms[atom->form].last = (uint16_t)row;
+    }
+    return 1;
+}
