@@ -44,7 +44,7 @@ static void quote(const gm_reader *r, const gm_token *at, char *to, size_t size)
     caret[4 + lead + wave] = 0;
 }
 
-int gm_read_fail(gm_reader *r, gm_status status, const gm_token *at, const char *format, ...)
+void gm_read_say(gm_reader *r, gm_status status, const gm_token *at, const char *format, ...)
 {
     char *text = r->failure->text;
     size_t size = sizeof r->failure->text;
@@ -62,7 +62,6 @@ int gm_read_fail(gm_reader *r, gm_status status, const gm_token *at, const char 
         text[used] = 0;
         quote(r, at, text + used, size - used);
     }
-    return 0;
 }
 
 /* Past white space and comments; line ends are counted here. */

@@ -7,10 +7,10 @@ void *gm_read_take(gm_reader *r, size_t size)
     void *memory = gm_arena_take(&r->arena, size);
     if (!memory) {
         int full = r->arena.taken + size + (1 << 17) > r->arena.limit;
-        gm_read_fail(r, full ? GM_PTX_TOO_LARGE : GM_NO_MEMORY, &r->token,
-                     full ? "the text asks for more than the %zu bytes that one of its size may take"
-                          : "not enough memory (%zu bytes are the most that are taken)",
-                     r->arena.limit);
+        gm_read_say(r, full ? GM_PTX_TOO_LARGE : GM_NO_MEMORY, &r->token,
+                    full ? "the text asks for more than the %zu bytes that one of its size may take"
+                         : "not enough memory (%zu bytes are the most that are taken)",
+                    r->arena.limit);
     }
     return memory;
 }

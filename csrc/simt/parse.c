@@ -336,9 +336,9 @@ gm_status gm_ptx_read(const char *text, size_t size, const char *name, gm_ptx **
     r->c_locale = newlocale(LC_ALL_MASK, "C", NULL);
 
     if (size > TEXT_LIMIT)
-        gm_read_fail(r, GM_PTX_TOO_LARGE, &r->token, "the text has %zu bytes: at most %d are read", size, TEXT_LIMIT);
+        gm_read_say(r, GM_PTX_TOO_LARGE, &r->token, "the text has %zu bytes: at most %d are read", size, TEXT_LIMIT);
     else if (!r->c_locale)
-        gm_read_fail(r, GM_NO_MEMORY, &r->token, "the reader of PTX");
+        gm_read_say(r, GM_NO_MEMORY, &r->token, "the reader of PTX");
     else if (begin(r) && module(r))
         owned = gm_read_take(r, sizeof *owned);
     if (owned) {

@@ -140,8 +140,10 @@ typedef struct gm_reader {
 } gm_reader;
 
 /* lex.c */
-int gm_read_fail(gm_reader *r, gm_status status, const gm_token *at, const char *format, ...)
+/* Sets the failure's text: where, why, the line and a caret. The macro is 0, for compilers to see. */
+void gm_read_say(gm_reader *r, gm_status status, const gm_token *at, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+#define gm_read_fail(...) (gm_read_say(__VA_ARGS__), 0)
 int gm_read_next(gm_reader *r);
 int gm_read_is(const gm_reader *r, int mark);              /* is the next token this mark? */
 int gm_read_word_is(const gm_reader *r, const char *word); /* ... this .word? */
