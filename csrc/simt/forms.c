@@ -34,12 +34,12 @@ static const char *const op_texts[GM_OP_COUNT] = {
 };
 
 /* The table with its opcodes as rows among the forms, so that each form belongs to the opcode above it. */
-const gm_ptx_row gm_ptx_rows[] = {
+const gm_ptx_row gm_ptx_forms[] = {
 #define GM_OP(id, name)                       {name, NULL, GM_OP_##id, 0, 0},
 #define GM_FORM(modifiers, operands, isa, sm) {modifiers, operands, GM_OP_COUNT, isa, sm},
 #include "ops.def"
 };
-const uint32_t gm_ptx_nrows = sizeof gm_ptx_rows / sizeof *gm_ptx_rows;
+const uint32_t gm_ptx_nrows = sizeof gm_ptx_forms / sizeof *gm_ptx_forms;
 
 const char *gm_ptx_op_text(gm_ptx_op op)
 {
@@ -48,9 +48,9 @@ const char *gm_ptx_op_text(gm_ptx_op op)
 
 const char *gm_form_name(uint32_t row)
 {
-    while (gm_ptx_rows[row].operands)
+    while (gm_ptx_forms[row].operands)
         row--;
-    return gm_ptx_rows[row].text;
+    return gm_ptx_forms[row].text;
 }
 
 const char *gm_ptx_mod_text(gm_ptx_mod mod)
@@ -242,20 +242,21 @@ int gm_read_forms(gm_reader *r)
 
     /* From the last to the first, so that each chain of one first word is in the table's order. */
     for (uint32_t row = 0, op = 0; row < gm_ptx_nrows; row++) {
-        if (!gm_ptx_rows[row].operands) {
+        if (!gm_ptx_forms[row].operands) {
             op = row;
             continue;
         }
         gm_form *form = &forms[row];
-        const char *name = gm_ptx_rows[op].text, *rest = strchr(name, '.');
+        const char *name = gm_ptx_forms[op].text, *rest = strchr(name, '.');
         size_t first = rest ? (size_t)(rest - name) : strlen(name);
-        *form = (gm_form){.op = (uint16_t)gm_ptx_rows[op].op, .isa = gm_ptx_rows[row].isa, .sm = gm_ptx_rows[row].sm};
-        form->elements = gm_read_take(r, (dots(name) + dots(gm_ptx_rows[row].text) + 1) * sizeof *form->elements);
+        *form =
+            (gm_form){.op = (uint16_t)gm_ptx_forms[op].op, .isa = gm_ptx_forms[row].isa, .sm = gm_ptx_forms[row].sm};
+        form->elements = gm_read_take(r, (dots(name) + dots(gm_ptx_forms[row].text) + 1) * sizeof *form->elements);
         if (!form->elements)
             return 0;
-        if ((rest && !add_elements(r, form, rest)) || !add_elements(r, form, gm_ptx_rows[row].text))
+        if ((rest && !add_elements(r, form, rest)) || !add_elements(r, form, gm_ptx_forms[row].text))
             return 0;
-        add_specs(form, gm_ptx_rows[row].operands);
+        add_specs(form, gm_ptx_forms[row].operands);
 
         gm_atom *atom = gm_read_atom(r, name, first);
         if (!atom)

@@ -10,7 +10,7 @@ typedef struct gm_ptx_row {
     gm_ptx_op op;
     uint8_t isa, sm;
 } gm_ptx_row;
-extern const gm_ptx_row gm_ptx_rows[];
+extern const gm_ptx_row gm_ptx_forms[];
 extern const uint32_t gm_ptx_nrows;
 
 /* One .word of a form's text. */

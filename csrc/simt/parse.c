@@ -315,7 +315,7 @@ static int begin(gm_reader *r)
     return name_specials(r) && gm_read_forms(r);
 }
 
-gm_status gm_ptx_read(const char *text, size_t size, const char *name, gm_ptx **to, gm_failure *failure)
+gm_status gm_ptx_parse(const char *text, size_t size, const char *name, gm_ptx **to, gm_failure *failure)
 {
     gm_reader *r = gm_alloc(sizeof *r);
     gm_owned *owned = NULL;

@@ -126,7 +126,7 @@ static int too_old(gm_reader *r, const gm_form *form, const gm_token *at)
 /* No form takes all words: the one that takes most of them says what is wrong. */
 static int no_form(gm_reader *r, const gm_written *w, uint32_t row, uint32_t taken)
 {
-    const char *name = gm_form_name(row), *text = gm_ptx_rows[row].text;
+    const char *name = gm_form_name(row), *text = gm_ptx_forms[row].text;
     if (taken < w->nwords)
         return gm_read_fail(r, GM_PTX_UNKNOWN, &w->words[taken], "no form of %s with this .%.*s (the nearest is %s%s)",
                             w->name->text, (int)(w->words[taken].size & 255), w->words[taken].start, name, text);
@@ -172,8 +172,8 @@ static int choose_form(gm_reader *r, const gm_written *w, gm_ptx_inst *inst)
     if (misfit)
         return gm_read_fail(r, GM_PTX_MALFORMED, w->nraws ? &w->raws[w->nraws - 1].at : &w->op,
                             "%s does not take these operands (%s%s: %s)", w->name->text, gm_form_name(misfit),
-                            gm_ptx_rows[misfit].text,
-                            *gm_ptx_rows[misfit].operands ? gm_ptx_rows[misfit].operands : "none");
+                            gm_ptx_forms[misfit].text,
+                            *gm_ptx_forms[misfit].operands ? gm_ptx_forms[misfit].operands : "none");
     return no_form(r, w, best, most);
 }
 

@@ -121,7 +121,7 @@ static void put_operand(gm_out *out, const gm_ptx_operand *o, char open)
 /* The opcode with its modifiers, in the order of its row. */
 static void put_words(gm_out *out, const gm_ptx_inst *inst)
 {
-    const char *pattern = gm_ptx_rows[inst->form].text;
+    const char *pattern = gm_ptx_forms[inst->form].text;
     gm_pattern_word word;
     int types = 0;
     put(out, "%s", gm_ptx_op_text((gm_ptx_op)inst->op));
@@ -141,7 +141,7 @@ static void put_inst(gm_out *out, const gm_ptx_inst *inst)
 {
     char open = inst->op == GM_OP_CALL ? '(' : '{';
     int any = 0, pair = 0;
-    const char *specs = gm_ptx_rows[inst->form].operands;
+    const char *specs = gm_ptx_forms[inst->form].operands;
 
     if (inst->guard != GM_PTX_NO_REG) {
         put(out, "@%s", inst->guard_negated ? "!" : "");

@@ -1,14 +1,15 @@
 /* PTX as the reader leaves it: names resolved, operands typed, every instruction one row of ops.def.
  *
  *     gm_ptx *module;
- *     gm_status s = gm_ptx_read(text, size, "kernel.ptx", &module, &failure);
+ *     gm_status s = gm_ptx_parse(text, size, "kernel.ptx", &module, &failure);
  *     const gm_ptx_function *f = gm_ptx_find(module, "transpose");
  *     for (uint32_t i = 0; i < f->ninsts; i++) ... f->insts[i] ...
  *     gm_ptx_free(module);
  *
- * What gm_ptx_read returns has passed every check that needs no launch: opcodes, modifiers and operand shapes are those
- * of a row of ops.def, types agree, labels exist, initialisers fit. Everything is const from then on and may be read by
- * many threads. All of a module lies in one arena whose size is bounded by the text's; the arena goes with gm_ptx_free.
+ * What gm_ptx_parse returns has passed every check that needs no launch: opcodes, modifiers and operand shapes are
+ * those of a row of ops.def, types agree, labels exist, initialisers fit. Everything is const from then on and may be
+ * read by many threads. All of a module lies in one arena whose size is bounded by the text's; the arena goes with
+ * gm_ptx_free.
  *
  * Indices, not pointers, name things: registers within their function, variables, functions, files and locations within
  * the module, labels by the instruction that follows them. */
@@ -225,7 +226,7 @@ typedef struct gm_ptx_loc {
 } gm_ptx_loc;
 
 typedef struct gm_ptx {
-    const char *name;     /* as given to gm_ptx_read */
+    const char *name;     /* as given to gm_ptx_parse */
     uint32_t version;     /* 10 * major + minor: 90 is .version 9.0 */
     uint32_t target;      /* 90 is sm_90; 0: none was given */
     char target_suffix;   /* 'a' or 'f' (sm_90a), or 0 */
@@ -247,7 +248,7 @@ typedef struct gm_ptx {
  *  GM_PTX_TOO_LARGE  it asks for more than the reader's limits
  *  GM_NO_MEMORY
  * and then failure->text holds "name:line:column: reason", the line itself, and a caret under the place. */
-gm_status gm_ptx_read(const char *text, size_t size, const char *name, gm_ptx **module, gm_failure *failure);
+gm_status gm_ptx_parse(const char *text, size_t size, const char *name, gm_ptx **module, gm_failure *failure);
 void gm_ptx_free(gm_ptx *module);
 
 /* The function of this name, or NULL. Names that PTX leaves mangled are compared as they stand. */
