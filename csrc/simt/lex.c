@@ -146,7 +146,8 @@ int gm_read_next(gm_reader *r)
         t->kind = TOKEN_WORD;
         t->start = ++p;
         while (p < end &&
-               (is_letter(*p) || is_digit(*p) || (p + 2 < end && p[0] == ':' && p[1] == ':' && is_letter(p[2]))) &&
+               (is_letter(*p) || is_digit(*p) ||
+                (p + 2 < end && p[0] == ':' && p[1] == ':' && (is_letter(p[2]) || is_digit(p[2])))) &&
                *p != '%')
             p += *p == ':' ? 2 : 1;
     } else {
