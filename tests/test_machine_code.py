@@ -15,7 +15,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from machine_code import (
+
+import gpumem
+from gpumem.sass import (
     UnknownInstructionError,
     differences,
     ptx_access,
@@ -23,8 +25,6 @@ from machine_code import (
     sass_access,
     sass_kernels,
 )
-
-import gpumem
 
 ROOT = Path(__file__).parent.parent
 KERNELS = ROOT / "csrc" / "kernels"

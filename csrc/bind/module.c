@@ -82,7 +82,7 @@ static PyMethodDef methods[] = {
     {"_kept", gm_py_kept, METH_NOARGS,
      "_kept($module, /)\n--\n\nGives back the arrays whose work on a stream has happened; how many are still kept."},
     {"_count", FASTCALL(gm_py_count), METH_FASTCALL,
-     "_count($module, what, addresses, shared, active, bytes, /)\n--\n\nCounts of n warp instructions, four uint32 "
+     "_count($module, what, addresses, shared, active, width, /)\n--\n\nCounts of n warp instructions, four uint32 "
      "each: requests, sectors or wavefronts, ideal, lines or conflicts."},
     {"_watch", FASTCALL(gm_py_watch), METH_FASTCALL,
      "_watch($module, threads, shared_bytes, grain, events, /)\n--\n\nFindings, and what each event gave back."},

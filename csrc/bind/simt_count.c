@@ -112,7 +112,7 @@ PyObject *gm_py_count(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         bytes = PyLong_AsUnsignedLong(args[4]);
         name = PyUnicode_AsASCIIString(args[0]);
     } else {
-        PyErr_SetString(PyExc_TypeError, "_count(what, addresses, shared, active, bytes)");
+        PyErr_SetString(PyExc_TypeError, "_count(what, addresses, shared, active, width)");
     }
     if (PyErr_Occurred())
         goto no_buffers;

@@ -5,8 +5,11 @@ the machine's; what PTX calls them stands in HINTS, as ptxas 13.0 translates the
 which cost no memory traffic, barriers and fences.
 """
 
+from __future__ import annotations
+
 import re
 from collections import Counter
+from dataclasses import dataclass
 
 # How ptxas turns a hint of PTX into one of the machine's; "" is the default on both sides.
 HINTS = {
@@ -35,7 +38,7 @@ SPACES = {"global", "shared", "local"}
 
 # Machine instructions that look like accesses and move no data that a kernel asked for.
 NO_ACCESS = {"LDC", "LDCU", "LDGDEPBAR", "UTMACMDFLUSH", "UTMAPF", "UTMACCTL", "CCTL", "CCTLL", "CCTLT"}
-MAY_ACCESS = re.compile(r"LD|ST|ATOM|RED|UBLK|UTMA|CCTL|SU(ST|LD|ATOM|RED)|TLD|TEX|UST|ULD(?!C)")
+MAY_ACCESS = re.compile(r"LD|ST|ATOM|RED(?!UX)|UBLK|UTMA|CCTL|SU(ST|LD|ATOM|RED)|TLD|TEX|UST|ULD(?!C)")
 MACHINE_OPCODES = {
     "LDG": "ld.global",
     "LDS": "ld.shared",
@@ -64,6 +67,7 @@ class UnknownInstructionError(Exception):
 
 
 def access(kind: str, size: int | str, hints: set[str]) -> str:
+    """An access in words."""
     return " ".join([kind, str(size), *sorted(hints - {""})])
 
 
@@ -152,29 +156,132 @@ def _sass_bytes(parts: list[str]) -> int:
     return next((sizes[part] for part in parts if part in sizes), 4)
 
 
-def ptx_kernels(text: str) -> dict[str, Counter[str]]:
-    """The accesses of each entry of a PTX file."""
-    kernels = {}
-    text = re.sub(r"//.*|/\*.*?\*/", "", text)
-    for name, body in re.findall(r"\.entry\s+(\w+)\s*\(.*?^\{(.*?)^\}", text, re.DOTALL | re.MULTILINE):
-        lines = [line for line in body.splitlines() if not line.lstrip().startswith(".")]
-        statements = (re.sub(r"^(?:[\s{}]|[\w$]+:|@!?%?\w+)*", "", part) for part in "\n".join(lines).split(";"))
-        found = (ptx_access(re.sub(r"\s+", " ", statement)) for statement in statements)
-        kernels[name] = Counter(each for each in found if each)
+@dataclass(frozen=True)
+class Access:
+    """One memory instruction: of PTX, or of machine code that comes from that line of PTX."""
+
+    what: str
+    """As in "ld.shared 4"."""
+    line: int
+    """In the PTX text, from 1; 0 where it is not known."""
+    base: str = ""
+    """Of PTX: the register or name that it addresses, and the bytes that are added."""
+    offset: int = 0
+    elected: bool = False
+    """Of machine code: one lane does it for all that are active (an atomic on one address for the whole warp)."""
+    counter: bool = False
+    """Of machine code: ATOMS.POPC.INC, which adds how many lanes want the word: lanes of one word do not wait."""
+
+    @property
+    def kind(self) -> str:
+        """As in "ld.shared"."""
+        return self.what.split()[0]
+
+    @property
+    def bytes(self) -> int:
+        """Of a lane; 0 where they are not said."""
+        size = self.what.split()[1]
+        return int(size) if size.isdigit() else 0
+
+
+_ENTRY = re.compile(r"(?:\.entry|\.func)\b[^{;]*?([\w$]+)\s*(?:\((?:[^()]|\([^()]*\))*\))?[^{;()]*\{", re.DOTALL)
+_ADDRESS = re.compile(r"\[\s*([%\w$.]+)\s*(?:\+\s*(-?\w+)|(-\d+))?")
+
+
+def ptx_accesses(text: str) -> dict[str, list[Access]]:
+    """The accesses of each entry and function of a PTX file, in order."""
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", lambda found: "\n" * found[0].count("\n"), text, flags=re.DOTALL)
+    kernels: dict[str, list[Access]] = {}
+    at = 0
+    while entry := _ENTRY.search(text, at):
+        end = _closing(text, entry.end())
+        kernels[entry[1]] = _accesses_between(text, entry.end(), end)
+        at = end
     return kernels
+
+
+def _closing(text: str, start: int) -> int:
+    """Where the brace that was opened before `start` is closed."""
+    depth = 1
+    for brace in re.finditer(r"[{}]", text[start:]):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return start + brace.start()
+    return len(text)
+
+
+def _accesses_between(text: str, start: int, end: int) -> list[Access]:
+    found = []
+    line = text.count("\n", 0, start) + 1
+    for raw in text[start:end].split(";"):
+        body = re.sub(r"^(?:[\s{}]|[\w$]+:|@!?%?[\w$]+(?=\s)|\.(?:loc|pragma)\b[^\n]*\n)*", "", raw)
+        begins = line + raw.count("\n", 0, len(raw) - len(body))
+        line += raw.count("\n")
+        # A directive that ends with its line, as .loc does, may stand before the statement.
+        statement = re.sub(r"\s+", " ", body).strip()
+        what = ptx_access(statement) if not statement.startswith(".") else None
+        if what is None:
+            continue
+        address = _ADDRESS.search(statement)
+        offset = int(address[2] or address[3] or "0", 0) if address else 0
+        found.append(Access(what, begins, address[1] if address else "", offset))
+    return found
+
+
+def ptx_kernels(text: str) -> dict[str, Counter[str]]:
+    """The accesses of each entry of a PTX file, as often as they occur."""
+    entries = set(re.findall(r"\.entry\s+([\w$]+)", text))
+    return {name: Counter(a.what for a in found) for name, found in ptx_accesses(text).items() if name in entries}
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One machine instruction, without its semicolon."""
+
+    text: str
+    line: int
+    label: bool = False
+    """Something jumps to it, or may."""
+
+
+def sass_instructions(text: str) -> dict[str, list[Instruction]]:
+    """The instructions of each function in what `nvdisasm -c`, with or without -gp, writes."""
+    functions: dict[str, list[Instruction]] = {}
+    into: list[Instruction] = []
+    line, label = 0, False
+    for row in text.splitlines():
+        if name := re.match(r"\.text\.([\w$]+):", row):
+            into, line = functions.setdefault(name[1], []), 0
+        elif named := re.match(r"\s*//## File .*, line (\d+)", row):
+            line = int(named[1])
+        elif found := re.match(r"\s*/\*[0-9a-f]+\*/\s+(.*?)\s*;", row):
+            into.append(Instruction(re.sub(r"\s+", " ", found[1]), line, label))
+            label = False
+        elif re.match(r"\.L\w*:", row):
+            label = True
+    return functions
+
+
+def sass_accesses(instructions: list[Instruction]) -> list[Access]:
+    """The accesses among a function's instructions."""
+    elects = {each.line for each in instructions if re.search(r"\b(?:VOTEU?|MATCH)\b", each.text)}
+    elects &= {each.line for each in instructions if re.search(r"\bU?FLO\b", each.text)}
+    made = [(sass_access(each.text), each) for each in instructions]
+    return [
+        Access(
+            what,
+            each.line,
+            elected=each.line in elects and what.startswith(("atom", "red")),
+            counter="ATOMS.POPC.INC" in each.text,
+        )
+        for what, each in made
+        if what
+    ]
 
 
 def sass_kernels(text: str) -> dict[str, Counter[str]]:
-    """The accesses of each kernel in what `nvdisasm -c` writes."""
-    kernels: dict[str, Counter[str]] = {}
-    accesses: Counter[str] = Counter()
-    for line in text.splitlines():
-        if label := re.match(r"\.text\.(\w+):", line):
-            accesses = kernels.setdefault(label[1], Counter())
-        elif found := re.match(r"\s*/\*[0-9a-f]+\*/\s+(.*?)\s*;", line):
-            made = sass_access(re.sub(r"\s+", " ", found[1]))
-            accesses.update([made] if made else [])
-    return kernels
+    """The accesses of each function in what `nvdisasm -c` writes, as often as they occur."""
+    return {name: Counter(a.what for a in sass_accesses(found)) for name, found in sass_instructions(text).items()}
 
 
 def differences(ptx: Counter[str], sass: Counter[str]) -> str:

@@ -1,0 +1,131 @@
+"""How many warps of a launch fit on a multiprocessor, and what limits them.
+
+The limits are those of the tables "Technical Specifications per Compute Capability" in NVIDIA's CUDA C++ Programming
+Guide; registers are given out to warps in units of 256, to four warps at a time.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .errors import UsageError
+from .ptxas import Resources
+
+WARP = 32
+REGISTERS = 65536
+REGISTER_UNIT = 256
+WARP_UNIT = 4
+KIB = 1024
+
+
+@dataclass(frozen=True)
+class Chip:
+    """What one multiprocessor of a compute capability has."""
+
+    warps: int
+    blocks: int
+    shared_bytes: int
+    shared_most: int
+    """Of one block, if it asks for more than the usual 48 KiB."""
+    shared_unit: int
+    shared_reserved: int
+    """Taken by the system for each block."""
+
+
+def _chip(warps: int, blocks: int, shared: int, most: int, unit: int = 128, reserved: int = KIB) -> Chip:
+    return Chip(warps, blocks, shared * KIB, most * KIB, unit, reserved)
+
+
+CHIPS = {
+    70: _chip(64, 32, 96, 96, 256, 0),
+    75: _chip(32, 16, 64, 64, 256, 0),
+    80: _chip(64, 32, 164, 163),
+    86: _chip(48, 16, 100, 99),
+    87: _chip(48, 16, 164, 163),
+    89: _chip(48, 24, 100, 99),
+    90: _chip(64, 32, 228, 227),
+    100: _chip(64, 32, 228, 227),
+    103: _chip(64, 32, 228, 227),
+    120: _chip(48, 24, 100, 99),
+    121: _chip(48, 24, 100, 99),
+}
+
+# Bytes that have to be under way on one multiprocessor for the memory to be busy: its share of bandwidth times latency.
+# About 48 KB on an H200.
+NEEDED_IN_FLIGHT = {90: 48 * KIB}
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """How much of a multiprocessor a launch can fill."""
+
+    blocks: int
+    """Resident on one multiprocessor at the same time."""
+    warps: int
+    fraction: float
+    """Of the warps that the multiprocessor can hold."""
+    limits: tuple[str, ...]
+    """What allows no more blocks: "warps", "blocks", "registers", "shared memory"."""
+
+
+def capability(arch: str) -> int:
+    """The number of a chip such as `sm_90a`."""
+    return int(re.sub(r"\D", "", arch))
+
+
+def occupancy(arch: str, threads: int, resources: Resources, dynamic_shared: int = 0) -> Occupancy:
+    """The occupancy of a launch.
+
+    Parameters
+    ----------
+    arch
+        The chip, as `sm_90`.
+    threads
+        Of a block.
+    resources
+        Of the kernel, from ptxas.
+    dynamic_shared
+        Bytes that the launch adds to the static ones.
+
+    Raises
+    ------
+    UsageError
+        The chip is not in the table, or no block fits; the limit is named.
+
+    Examples
+    --------
+    >>> from gpumem.ptxas import Resources
+    >>> occupancy("sm_90", 256, Resources(32, 0, 0, 0, 4224, 1))
+    Occupancy(blocks=8, warps=64, fraction=1.0, limits=('warps', 'registers'))
+
+    """
+    number = capability(arch)
+    if number not in CHIPS:
+        raise UsageError(f"no table for {arch}: there are {', '.join(f'sm_{n}' for n in CHIPS)}")
+    chip, warps = CHIPS[number], _up(threads, WARP) // WARP
+    each = _up(resources.registers * WARP, REGISTER_UNIT)
+    room = REGISTERS // each // WARP_UNIT * WARP_UNIT if each else chip.warps
+    shared = resources.shared_bytes + dynamic_shared
+    if not 1 <= threads <= 1024:
+        raise UsageError(f"{threads} threads in a block: there can be 1 to 1024")
+    if shared > chip.shared_most:
+        raise UsageError(f"{shared} bytes of shared memory a block: {arch} has {chip.shared_most}")
+    if room < warps:
+        raise UsageError(
+            f"{resources.registers} registers a thread: at most {room * WARP} threads fit into a block, not {threads}"
+        )
+    block_shared = _up(shared, chip.shared_unit) + chip.shared_reserved
+    fit = {
+        "warps": chip.warps // warps,
+        "blocks": chip.blocks,
+        "registers": room // warps,
+        "shared memory": chip.shared_bytes // block_shared if block_shared else chip.blocks,
+    }
+    blocks = min(fit.values())
+    limits = tuple(name for name, most in fit.items() if most == blocks)
+    return Occupancy(blocks, blocks * warps, blocks * warps / chip.warps, limits)
+
+
+def _up(n: int, unit: int) -> int:
+    return -(-n // unit) * unit
