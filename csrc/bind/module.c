@@ -13,6 +13,7 @@
 #include "reduction.h"
 #include "settings.h"
 #include "simt_count.h"
+#include "simt_ptx.h"
 #include "simt_watch.h"
 
 static int execute(PyObject *module)
@@ -84,6 +85,8 @@ static PyMethodDef methods[] = {
     {"_count", FASTCALL(gm_py_count), METH_FASTCALL,
      "_count($module, what, addresses, shared, active, width, /)\n--\n\nCounts of n warp instructions, four uint32 "
      "each: requests, sectors or wavefronts, ideal, lines or conflicts."},
+    {"_ptx", FASTCALL(gm_py_ptx), METH_FASTCALL,
+     "_ptx($module, text, name, /)\n--\n\nWhat the reader understood of PTX: functions, instructions, variables."},
     {"_watch", FASTCALL(gm_py_watch), METH_FASTCALL,
      "_watch($module, threads, shared_bytes, grain, events, /)\n--\n\nFindings, and what each event gave back."},
     {"_fail_allocation", gm_py_fail_allocation, METH_O,
