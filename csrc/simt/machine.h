@@ -1,0 +1,237 @@
+/* The machine: a decoded kernel, and the state of the warps, blocks and threads that execute it.
+ *
+ * A register is a slot of 32 lanes in a frame: 64, 128, 256 or 512 bytes for 16, 32, 64 and 128 bits (two planes of 64
+ * bits, the low one first). A predicate is a word, one bit a lane. Immediates, special registers and the entry's
+ * parameters are slots too, written once a frame, so every operand is a byte offset into the frame and an instruction is
+ * one call through a pointer:  in = in->run(in, warp, regs).
+ *
+ * Lanes of a warp that go different ways are splits (a mask and a place); a join is a point where the lanes that took a
+ * branch wait for one another. Splits take turns, so one may wait for another. See warp.c. */
+#pragma once
+#include "lens.h"
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum { GM_BARRIERS = 16, GM_PHASES = 128, GM_PATTERNS = 4 };
+#define GM_FULL UINT32_C(0xffffffff)
+
+typedef struct gm_insn gm_insn;
+typedef struct gm_warp gm_warp;
+typedef struct gm_unit gm_unit;
+typedef struct gm_worker gm_worker;
+typedef struct gm_block gm_block;
+typedef struct gm_machine gm_machine;
+
+/* Executes one instruction for the lanes of warp->active and gives the next one, or NULL where the warp must stop. */
+typedef const gm_insn *gm_handler(const gm_insn *in, gm_warp *w, uint8_t *regs);
+
+/* Every handler by number; the rows come from handlers.def. */
+typedef enum gm_op {
+#define GM_HANDLER(name, ...) GM_OP_##name,
+#include "handlers.def"
+#undef GM_HANDLER
+    GM_OP_COUNT
+} gm_op;
+
+struct gm_insn {
+    gm_handler *run;
+    uint32_t d, a, b, c;    /* operands: byte offsets into the frame */
+    uint32_t guard, invert; /* lanes that take part: those of the predicate at `guard`, xor `invert` */
+    int64_t imm;            /* what is added to an address; a constant of the operation */
+    uint32_t x;             /* a site; the place in the code of a target; a place in the lists */
+    uint16_t op;            /* gm_op */
+    uint8_t k, n;           /* small constants of the operation */
+    uint32_t e, f;          /* more operands */
+};
+
+/* What messages need to know of an instruction; parallel to the code. */
+typedef struct gm_origin {
+    uint32_t line;      /* in the PTX */
+    uint32_t file_line; /* of .loc */
+    const char *file;
+    const char *opcode;
+} gm_origin;
+
+/* A function's code and what a call needs to know of it. The entry is function 0. */
+typedef struct gm_function {
+    const char *name;
+    uint32_t start;        /* its first instruction in the code */
+    uint32_t frame_bytes;  /* all slots */
+    uint32_t local_bytes;  /* a thread's .local variables */
+    uint32_t local_slot;   /* 64-bit slot of the function's local base, an address in the local window; 0: none */
+    uint32_t zero_from, zero_bytes; /* slots that may be read before they are written */
+    const struct gm_constant *constants;
+    size_t constant_count;
+} gm_function;
+
+/* A slot that holds the same in every frame of a function: how to fill it. */
+typedef enum gm_filler {
+    GM_FILL_BITS,      /* value in all lanes */
+    GM_FILL_PREDICATE, /* a word */
+    GM_FILL_PARAMETER, /* bytes of the parameter block at value */
+    GM_FILL_SPECIAL,   /* a special register: value is a gm_special */
+} gm_filler;
+
+typedef enum gm_special {
+    GM_TID_X, GM_TID_Y, GM_TID_Z,
+    GM_NTID_X, GM_NTID_Y, GM_NTID_Z,
+    GM_CTAID_X, GM_CTAID_Y, GM_CTAID_Z,
+    GM_NCTAID_X, GM_NCTAID_Y, GM_NCTAID_Z,
+    GM_LANEID, GM_WARPID, GM_NWARPID, GM_SMID, GM_NSMID, GM_GRIDID,
+    GM_LANEMASK_EQ, GM_LANEMASK_LE, GM_LANEMASK_LT, GM_LANEMASK_GE, GM_LANEMASK_GT,
+    GM_DYNAMIC_SMEM_SIZE, GM_TOTAL_SMEM_SIZE,
+    GM_IS_EXPLICIT_CLUSTER, GM_CLUSTERID_X, GM_CLUSTERID_Y, GM_CLUSTERID_Z,
+    GM_NCLUSTERID_X, GM_NCLUSTERID_Y, GM_NCLUSTERID_Z,
+    GM_CLUSTER_CTAID_X, GM_CLUSTER_CTAID_Y, GM_CLUSTER_CTAID_Z,
+    GM_CLUSTER_NCTAID_X, GM_CLUSTER_NCTAID_Y, GM_CLUSTER_NCTAID_Z,
+    GM_CLUSTER_CTARANK, GM_CLUSTER_NCTARANK,
+    GM_SPECIAL_COUNT
+} gm_special;
+
+typedef struct gm_constant {
+    uint64_t value, high; /* high: bits 64 to 127 */
+    uint32_t slot;
+    uint8_t bytes; /* of a lane: 2, 4, 8, 16 */
+    uint8_t filler;
+} gm_constant;
+
+/* --- memory ---------------------------------------------------------------------------------------------------- */
+
+/* Windows of the generic address space. Global memory lies above all of them. */
+#define GM_SHARED_WINDOW UINT64_C(0x0000010000000000)
+#define GM_LOCAL_WINDOW  UINT64_C(0x0000020000000000)
+#define GM_PARAM_WINDOW  UINT64_C(0x0000030000000000)
+#define GM_GLOBAL_START  UINT64_C(0x0000700000000000)
+#define GM_WINDOW        UINT64_C(0x0000010000000000)
+/* Within the shared window: the block's own memory at 0, that of the block of rank r in its cluster at (r + 1) << 24. */
+#define GM_RANK_SHIFT 24
+
+typedef struct gm_segment {
+    uint64_t start, end; /* addresses */
+    uint8_t *host;       /* of start */
+    uint8_t writable;
+    int32_t buffer; /* of the launch, or -1 */
+    const char *name;
+} gm_segment;
+
+/* One way in which a site's lanes lay to one another, and how often it was met at each place in a 128-byte line: what
+ * an instruction costs depends on nothing else, so it is worked out once for all of them, when the run ends. */
+typedef struct gm_pattern {
+    uint32_t mask;
+    uint8_t shape;        /* gm_shape */
+    uint8_t low_bits;     /* all relative addresses or'ed: their common alignment */
+    int64_t low, high;    /* relative to the first active lane's address: first byte, byte after the last */
+    uint64_t relative[GM_LANES]; /* of inactive lanes: 0 */
+    uint64_t hits[GM_PHASES];
+} gm_pattern;
+
+typedef enum gm_shape { GM_SHAPE_ANY, GM_SHAPE_ROW, GM_SHAPE_SAME } gm_shape;
+
+/* A site as one worker sees it. */
+typedef struct gm_site_state {
+    gm_segment segment; /* the one last touched */
+    gm_pattern *last;
+    gm_pattern *patterns[2]; /* of global (and local) and of shared addresses; GM_PATTERNS each */
+    uint8_t used[2], oldest[2];
+    uint32_t missed_mask[2];
+    uint64_t missed[2][GM_LANES]; /* the last unknown pattern: kept when it comes twice running */
+    uint64_t idle;           /* executions with no lane */
+    gm_lens_counts counts;
+} gm_site_state;
+
+/* --- warps ----------------------------------------------------------------------------------------------------- */
+
+/* A function's registers for one call. */
+typedef struct gm_frame {
+    struct gm_frame *caller;
+    uint8_t *regs;
+    const gm_function *function;
+    uint32_t lanes; /* that have not returned */
+    uint32_t depth;
+    uint32_t local_base; /* bytes of local memory in use below this call */
+    size_t bytes;
+} gm_frame;
+
+typedef struct gm_join {
+    struct gm_join *outer;
+    const gm_insn *at; /* where they go on; for a call, the instruction behind it */
+    gm_frame *frame;   /* in which */
+    uint32_t lanes;    /* that it waits for, those that came included */
+    uint32_t came;
+    uint8_t is_call;
+} gm_join;
+
+typedef enum gm_wait {
+    GM_RUNS,
+    GM_AT_SYNC,    /* at an instruction that names lanes of its warp: waits for `wanted` */
+    GM_AT_BARRIER, /* came to a barrier of the block and is counted there */
+    GM_AT_CLUSTER, /* came to the cluster's */
+} gm_wait;
+
+typedef struct gm_split {
+    const gm_insn *pc;
+    gm_join *join;
+    gm_frame *frame;
+    uint32_t mask, wanted;
+    uint8_t wait, barrier, alone; /* alone: no longer waits for the rest of its warp */
+} gm_split;
+
+struct gm_warp {
+    /* the split that runs */
+    uint32_t active;
+    uint32_t live;  /* lanes that have not exited */
+    int64_t budget; /* instructions until the next turn */
+    uint64_t lanes; /* active lanes, summed over instructions */
+    gm_site_state *sites;
+    uint8_t *shared;
+    uint64_t shared_bytes;
+    gm_split now;
+    const gm_insn *code;
+    gm_block *block;
+    gm_worker *worker;
+    uint8_t *local;         /* this warp's: a lane's bytes are `local_bytes` apart */
+    uint64_t local_bytes;
+    uint32_t index;         /* in its block */
+    uint32_t split_count;   /* besides the one that runs */
+    uint8_t has_now, done, polled;
+    gm_split splits[GM_LANES];
+    gm_frame *frames_free, bottom;
+    gm_join *joins_free;
+    uint64_t async_groups; /* cp.async groups committed */
+    uint64_t bulk_groups;
+};
+
+typedef struct gm_barrier {
+    uint32_t came;     /* threads */
+    uint32_t expected; /* threads; 0: all that live */
+    uint32_t waits;    /* of them, those that wait (bar.arrive does not) */
+    uint32_t ballot;   /* bar.red: 1 all so far, 2 any; popc in `sum` */
+    uint32_t sum;
+    uint64_t turn;
+} gm_barrier;
+
+struct gm_block {
+    uint32_t ctaid[3], rank;
+    uint32_t live; /* threads */
+    uint32_t warp_count;
+    uint8_t *shared;
+    gm_warp *warps;
+    gm_unit *unit;
+    gm_barrier barriers[GM_BARRIERS];
+};
+
+/* What is scheduled together: a block, or the blocks of a cluster. */
+struct gm_unit {
+    uint64_t number;
+    uint32_t block_count, live; /* live: warps */
+    gm_block *blocks;
+    gm_warp *warps;
+    uint8_t *memory;
+    uint64_t barrier_turn;
+    uint32_t barrier_came;
+    gm_unit *next;
+};
+
+struct gm_machine {
+    gm_handler *const *handlers; /* GM_OP_COUNT */
+};
