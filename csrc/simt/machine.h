@@ -8,6 +8,7 @@
  * Lanes of a warp that go different ways are splits (a mask and a place); a join is a point where the lanes that took a
  * branch wait for one another. Splits take turns, so one may wait for another. See warp.c. */
 #pragma once
+#include "findings.h"
 #include "lens.h"
 #include <stdatomic.h>
 #include <stdint.h>
@@ -43,14 +44,6 @@ struct gm_insn {
     uint8_t k, n;           /* small constants of the operation */
     uint32_t e, f;          /* more operands */
 };
-
-/* What messages need to know of an instruction; parallel to the code. */
-typedef struct gm_origin {
-    uint32_t line;      /* in the PTX */
-    uint32_t file_line; /* of .loc */
-    const char *file;
-    const char *opcode;
-} gm_origin;
 
 /* A function's code and what a call needs to know of it. The entry is function 0. */
 typedef struct gm_function {
@@ -114,28 +107,34 @@ typedef struct gm_segment {
     const char *name;
 } gm_segment;
 
+typedef enum gm_shape { GM_SHAPE_ANY, GM_SHAPE_ROW, GM_SHAPE_SAME } gm_shape;
+
 /* One way in which a site's lanes lay to one another, and how often it was met at each place in a 128-byte line: what
  * an instruction costs depends on nothing else, so it is worked out once for all of them, when the run ends. */
 typedef struct gm_pattern {
     uint32_t mask;
-    uint8_t shape;        /* gm_shape */
-    uint8_t low_bits;     /* all relative addresses or'ed: their common alignment */
-    int64_t low, high;    /* relative to the first active lane's address: first byte, byte after the last */
-    uint64_t relative[GM_LANES]; /* of inactive lanes: 0 */
+    uint8_t shape;     /* gm_shape; ROW only with all lanes */
+    uint8_t space;     /* GM_SPACE_GLOBAL or _SHARED */
+    uint32_t low_bits; /* all relative addresses or'ed: their common alignment */
+    int64_t low;       /* the lowest byte, relative to the first active lane's address */
+    uint64_t span;     /* from there to behind the last byte */
+    union {
+        uint64_t wide[GM_LANES];   /* global: relative addresses; of inactive lanes 0 */
+        uint32_t narrow[GM_LANES]; /* shared */
+    };
     uint64_t hits[GM_PHASES];
 } gm_pattern;
 
-typedef enum gm_shape { GM_SHAPE_ANY, GM_SHAPE_ROW, GM_SHAPE_SAME } gm_shape;
-
 /* A site as one worker sees it. */
 typedef struct gm_site_state {
-    gm_segment segment; /* the one last touched */
-    gm_pattern *last;
-    gm_pattern *patterns[2]; /* of global (and local) and of shared addresses; GM_PATTERNS each */
-    uint8_t used[2], oldest[2];
-    uint32_t missed_mask[2];
-    uint64_t missed[2][GM_LANES]; /* the last unknown pattern: kept when it comes twice running */
-    uint64_t idle;           /* executions with no lane */
+    gm_pattern *last;   /* the one met last, if the fast paths may use it */
+    gm_segment segment; /* the one touched last */
+    gm_pattern *patterns[GM_PATTERNS];
+    uint8_t used, oldest;
+    uint8_t missed_space;
+    uint32_t missed_mask;
+    uint64_t missed[GM_LANES]; /* the last unknown pattern: kept when it comes twice running */
+    uint64_t idle;             /* executions with no lane */
     gm_lens_counts counts;
 } gm_site_state;
 
@@ -232,6 +231,87 @@ struct gm_unit {
     gm_unit *next;
 };
 
+/* A decoded kernel: one for all runs. */
+typedef struct gm_program {
+    gm_insn *code; /* `run` not set */
+    gm_place *places; /* of the code, one each */
+    size_t count;
+    uint32_t *lists;
+    size_t list_count;
+    gm_function *functions;
+    size_t function_count;
+    gm_lens_kernel kernel;
+} gm_program;
+
+/* One gm_lens_run. */
+typedef struct gm_run {
+    const gm_lens *lens;
+    const gm_program *program;
+    const gm_lens_launch *launch;
+    const gm_machine *machine;
+    const gm_insn *code; /* for this machine */
+    const uint8_t *parameters;
+    const gm_segment *segments; /* in order */
+    size_t segment_count;
+    uint32_t grid[3], block[3], cluster[3];
+    uint32_t threads, warps;     /* of a block */
+    uint32_t shared_bytes;       /* of a block */
+    uint32_t cluster_blocks;
+    uint64_t unit_first, unit_step, unit_count;
+    _Atomic uint64_t next_unit;  /* index of the next one to begin */
+    _Atomic uint64_t instructions, memory;
+    _Atomic int stop;            /* a gm_status other than 0 ends all workers */
+    int many;                    /* several host threads: atomics must be theirs too */
+    gm_failure *failure;         /* written by whoever sets `stop` */
+} gm_run;
+
+struct gm_worker {
+    gm_run *run;
+    gm_site_state *sites;
+    gm_findings findings;
+    uint64_t instructions, lanes, blocks;
+    uint64_t reported;   /* of `instructions`, those added to run->instructions */
+    gm_unit *free_units; /* set up, not in use */
+    gm_unit *resident, *last;
+    uint32_t resident_count;
+    struct gm_watch *watch; /* NULL: nothing is watched */
+};
+
 struct gm_machine {
     gm_handler *const *handlers; /* GM_OP_COUNT */
 };
+
+enum { GM_TURN = 16384, GM_NOWHERE = 0xffffffff };
+
+/* Rounding modes, and flags beside them in gm_insn.n. */
+typedef enum gm_rounding { GM_ROUND_EVEN, GM_ROUND_ZERO, GM_ROUND_DOWN, GM_ROUND_UP } gm_rounding;
+enum { GM_FLUSH = 4, GM_SATURATE = 8, GM_RELU = 16, GM_KEEP_NAN = 32 };
+typedef enum gm_arithmetic {
+    GM_ADD, GM_SUB, GM_MUL, GM_FMA, GM_DIV, GM_SQRT, GM_RCP, GM_MIN, GM_MAX
+} gm_arithmetic;
+
+/* --- what the handlers call ------------------------------------------------------------------------------------ */
+
+/* warp.c */
+const gm_insn *gm_warp_diverge(gm_warp *w, const gm_insn *in, uint32_t taken);
+const gm_insn *gm_warp_join(gm_warp *w, const gm_insn *in);
+const gm_insn *gm_warp_turn(gm_warp *w, const gm_insn *in); /* the budget is spent: go on at `in` later */
+const gm_insn *gm_warp_branch_table(gm_warp *w, const gm_insn *in, const uint32_t index[GM_LANES]);
+const gm_insn *gm_warp_call(gm_warp *w, const gm_insn *in);
+const gm_insn *gm_warp_return(gm_warp *w, const gm_insn *in, uint32_t lanes);
+const gm_insn *gm_warp_exit(gm_warp *w, const gm_insn *in, uint32_t lanes);
+/* 1: all of `wanted` that live are here (perhaps more lanes than before: look at w->active again). 0: the split waits,
+ * and the handler returns NULL. */
+int gm_warp_sync(gm_warp *w, const gm_insn *in, uint32_t wanted);
+int gm_warp_run(gm_warp *w); /* until it waits, ends or has had its turn: 1 if it executed anything */
+int gm_warp_unstick(gm_warp *w);
+
+/* barrier.c */
+const gm_insn *gm_barrier_come(gm_warp *w, const gm_insn *in, uint32_t lanes);
+void gm_barrier_left(gm_block *block, uint32_t threads);
+
+/* memory.c: where each lane of `mask` reaches; lanes that may not become findings and are left out of the result. */
+uint32_t gm_reach(gm_warp *w, const gm_insn *in, gm_space space, uint32_t mask, const uint64_t address[GM_LANES],
+                  uint32_t bytes, int writes, uint8_t *where[GM_LANES]);
+void gm_found(gm_warp *w, const gm_insn *in, gm_finding_kind kind, uint32_t lanes, const uint64_t *address);
+void gm_stop(gm_run *run, gm_status status, const char *text);
