@@ -30,9 +30,11 @@ typedef double __attribute__((may_alias)) f64;
 
 #include "exec_lane.inc.h"
 
-/* d, where lanes says; r elsewhere */
+/* r where lanes says, d elsewhere. gcc 12 joins some operations with the blend to instructions that it then does not
+ * know (masked 16-bit minimum of two operands in memory): MADE keeps them apart. */
+#define MADE(r) __asm__("" : : "r"(r) : "memory")
 #define BLEND(T, d, r)                                                                                                 \
-    EACH_LANE(d)[i] = lanes >> i & 1 ? (T)(r)[i] : (d)[i]
+    EACH_LANE (d)[i] = lanes >> i & 1 ? (T)(r)[i] : (d)[i]
 
 #define GM_UNARY(name, R, A, value)                                                                                    \
     HANDLER(name)                                                                                                      \
@@ -53,6 +55,7 @@ typedef double __attribute__((may_alias)) f64;
                 const A a = pa[i];                                                                                     \
                 r[i] = (R)(value);                                                                                     \
             }                                                                                                          \
+            MADE(r);                                                                                                   \
             BLEND(R, d, r);                                                                                            \
         }                                                                                                              \
         return in + 1;                                                                                                 \
@@ -79,6 +82,7 @@ typedef double __attribute__((may_alias)) f64;
                 const B b = pb[i];                                                                                     \
                 r[i] = (R)(value);                                                                                     \
             }                                                                                                          \
+            MADE(r);                                                                                                   \
             BLEND(R, d, r);                                                                                            \
         }                                                                                                              \
         return in + 1;                                                                                                 \
@@ -108,6 +112,7 @@ typedef double __attribute__((may_alias)) f64;
                 const C c = pc[i];                                                                                     \
                 r[i] = (R)(value);                                                                                     \
             }                                                                                                          \
+            MADE(r);                                                                                                   \
             BLEND(R, d, r);                                                                                            \
         }                                                                                                              \
         return in + 1;                                                                                                 \
@@ -167,7 +172,7 @@ static const u32 bit_of[GM_LANES] = {
 #include "exec_memory.inc.h"
 #include "exec_warp.inc.h"
 
-static gm_handler *const gm_handlers[GM_OP_COUNT] = {
+static gm_handler *const gm_handlers[GM_DO_COUNT] = {
 #define GM_HANDLER(name, ...) gm_do_##name,
 #include "handlers.def"
 #undef GM_HANDLER

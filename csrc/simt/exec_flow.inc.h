@@ -13,7 +13,7 @@ HANDLER(block)
 
 HANDLER(join_block)
 {
-    if (w->now.join && w->now.join->at == in)
+    if (w->now.join && w->now.join->at == in && w->now.join->frame == w->now.frame)
         return gm_warp_join(w, in);
     BEGIN_BLOCK;
 }

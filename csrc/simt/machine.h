@@ -10,6 +10,7 @@
 #pragma once
 #include "findings.h"
 #include "lens.h"
+#include "watch.h"
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -27,12 +28,12 @@ typedef struct gm_machine gm_machine;
 typedef const gm_insn *gm_handler(const gm_insn *in, gm_warp *w, uint8_t *regs);
 
 /* Every handler by number; the rows come from handlers.def. */
-typedef enum gm_op {
-#define GM_HANDLER(name, ...) GM_OP_##name,
+typedef enum gm_do {
+#define GM_HANDLER(name, ...) GM_DO_##name,
 #include "handlers.def"
 #undef GM_HANDLER
-    GM_OP_COUNT
-} gm_op;
+    GM_DO_COUNT
+} gm_do;
 
 struct gm_insn {
     gm_handler *run;
@@ -40,7 +41,7 @@ struct gm_insn {
     uint32_t guard, invert; /* lanes that take part: those of the predicate at `guard`, xor `invert` */
     int64_t imm;            /* what is added to an address; a constant of the operation */
     uint32_t x;             /* a site; the place in the code of a target; a place in the lists */
-    uint16_t op;            /* gm_op */
+    uint16_t op;            /* gm_do */
     uint8_t k, n;           /* small constants of the operation */
     uint32_t e, f;          /* more operands */
 };
@@ -62,24 +63,13 @@ typedef enum gm_filler {
     GM_FILL_BITS,      /* value in all lanes */
     GM_FILL_PREDICATE, /* a word */
     GM_FILL_PARAMETER, /* bytes of the parameter block at value */
-    GM_FILL_SPECIAL,   /* a special register: value is a gm_special */
+    GM_FILL_SPECIAL,   /* a special register: value is a gm_ptx_special */
 } gm_filler;
 
-typedef enum gm_special {
-    GM_TID_X, GM_TID_Y, GM_TID_Z,
-    GM_NTID_X, GM_NTID_Y, GM_NTID_Z,
-    GM_CTAID_X, GM_CTAID_Y, GM_CTAID_Z,
-    GM_NCTAID_X, GM_NCTAID_Y, GM_NCTAID_Z,
-    GM_LANEID, GM_WARPID, GM_NWARPID, GM_SMID, GM_NSMID, GM_GRIDID,
-    GM_LANEMASK_EQ, GM_LANEMASK_LE, GM_LANEMASK_LT, GM_LANEMASK_GE, GM_LANEMASK_GT,
-    GM_DYNAMIC_SMEM_SIZE, GM_TOTAL_SMEM_SIZE,
-    GM_IS_EXPLICIT_CLUSTER, GM_CLUSTERID_X, GM_CLUSTERID_Y, GM_CLUSTERID_Z,
-    GM_NCLUSTERID_X, GM_NCLUSTERID_Y, GM_NCLUSTERID_Z,
-    GM_CLUSTER_CTAID_X, GM_CLUSTER_CTAID_Y, GM_CLUSTER_CTAID_Z,
-    GM_CLUSTER_NCTAID_X, GM_CLUSTER_NCTAID_Y, GM_CLUSTER_NCTAID_Z,
-    GM_CLUSTER_CTARANK, GM_CLUSTER_NCTARANK,
-    GM_SPECIAL_COUNT
-} gm_special;
+/* A .param of a call: the same bytes in the caller's frame and the callee's, 32 lanes of them. */
+typedef struct gm_argument {
+    uint32_t caller, callee, bytes;
+} gm_argument;
 
 typedef struct gm_constant {
     uint64_t value, high; /* high: bits 64 to 127 */
@@ -149,6 +139,7 @@ typedef struct gm_frame {
     uint32_t depth;
     uint32_t local_base; /* bytes of local memory in use below this call */
     size_t bytes;
+    struct gm_frame *all; /* of the warp, in use or not */
 } gm_frame;
 
 typedef struct gm_join {
@@ -158,6 +149,7 @@ typedef struct gm_join {
     uint32_t lanes;    /* that it waits for, those that came included */
     uint32_t came;
     uint8_t is_call;
+    struct gm_join *all; /* of the warp, in use or not */
 } gm_join;
 
 typedef enum gm_wait {
@@ -184,6 +176,7 @@ struct gm_warp {
     gm_site_state *sites;
     uint8_t *shared;
     uint64_t shared_bytes;
+    const uint32_t *lists;
     gm_split now;
     const gm_insn *code;
     gm_block *block;
@@ -192,40 +185,44 @@ struct gm_warp {
     uint64_t local_bytes;
     uint32_t index;         /* in its block */
     uint32_t split_count;   /* besides the one that runs */
-    uint8_t has_now, done, polled;
+    uint32_t absent;    /* lanes whose last shuffle asked a lane that was not there */
+    uint8_t has_now, done, polled, gathered, turn_over, asked;
+    gm_handler *step; /* NULL, or what executes in the place of the loop: where registers are watched */
+    uint64_t cluster_turn[GM_LANES];
     gm_split splits[GM_LANES];
-    gm_frame *frames_free, bottom;
-    gm_join *joins_free;
-    uint64_t async_groups; /* cp.async groups committed */
-    uint64_t bulk_groups;
+    gm_frame *frames_free, *frames_all, bottom;
+    gm_join *joins_free, *joins_all;
 };
 
 typedef struct gm_barrier {
+    uint32_t here;     /* somebody is */
     uint32_t came;     /* threads */
     uint32_t expected; /* threads; 0: all that live */
-    uint32_t waits;    /* of them, those that wait (bar.arrive does not) */
-    uint32_t ballot;   /* bar.red: 1 all so far, 2 any; popc in `sum` */
-    uint32_t sum;
-    uint64_t turn;
+    uint32_t sum;      /* bar.red: threads whose predicate was true */
+    uint32_t warps;    /* which have come */
 } gm_barrier;
 
 struct gm_block {
     uint32_t ctaid[3], rank;
+    uint64_t number; /* in the grid, x fastest */
     uint32_t live; /* threads */
     uint32_t warp_count;
     uint8_t *shared;
     gm_warp *warps;
     gm_unit *unit;
+    gm_watch *watch; /* NULL: nothing is watched */
     gm_barrier barriers[GM_BARRIERS];
 };
 
 /* What is scheduled together: a block, or the blocks of a cluster. */
 struct gm_unit {
     uint64_t number;
-    uint32_t block_count, live; /* live: warps */
+    uint32_t block_count, warp_count, threads; /* threads: those that live */
     gm_block *blocks;
     gm_warp *warps;
     uint8_t *memory;
+    size_t bytes;
+    uint32_t turns;
     uint64_t barrier_turn;
     uint32_t barrier_came;
     gm_unit *next;
@@ -240,7 +237,15 @@ typedef struct gm_program {
     size_t list_count;
     gm_function *functions;
     size_t function_count;
+    gm_argument *arguments; /* of calls: `n` given, then `k` returned, from a call's `e` */
+    size_t argument_count;
     gm_lens_kernel kernel;
+    /* of sites */
+    gm_place *site_places;
+    uint8_t *site_access; /* gm_access: how it counts */
+    uint8_t *site_how;    /* GM_HOW_* */
+    uint8_t *site_nc;     /* ld.global.nc */
+    uint32_t shared_grain, global_grain; /* the narrowest accesses, at most 4 bytes */
 } gm_program;
 
 /* One gm_lens_run. */
@@ -262,6 +267,7 @@ typedef struct gm_run {
     _Atomic uint64_t instructions, memory;
     _Atomic int stop;            /* a gm_status other than 0 ends all workers */
     int many;                    /* several host threads: atomics must be theirs too */
+    gm_watch_global *watch_global; /* NULL: not watched */
     gm_failure *failure;         /* written by whoever sets `stop` */
 } gm_run;
 
@@ -274,11 +280,11 @@ struct gm_worker {
     gm_unit *free_units; /* set up, not in use */
     gm_unit *resident, *last;
     uint32_t resident_count;
-    struct gm_watch *watch; /* NULL: nothing is watched */
+    uint8_t sink[64];    /* where stores go that may not */
 };
 
 struct gm_machine {
-    gm_handler *const *handlers; /* GM_OP_COUNT */
+    gm_handler *const *handlers; /* GM_DO_COUNT */
 };
 
 enum { GM_TURN = 16384, GM_NOWHERE = 0xffffffff };
@@ -286,6 +292,14 @@ enum { GM_TURN = 16384, GM_NOWHERE = 0xffffffff };
 /* Rounding modes, and flags beside them in gm_insn.n. */
 typedef enum gm_rounding { GM_ROUND_EVEN, GM_ROUND_ZERO, GM_ROUND_DOWN, GM_ROUND_UP } gm_rounding;
 enum { GM_FLUSH = 4, GM_SATURATE = 8, GM_RELU = 16, GM_KEEP_NAN = 32 };
+typedef enum gm_atom {
+    GM_ATOM_ADD, GM_ATOM_MIN, GM_ATOM_MAX, GM_ATOM_INC, GM_ATOM_DEC, GM_ATOM_AND, GM_ATOM_OR, GM_ATOM_XOR,
+    GM_ATOM_EXCH, GM_ATOM_CAS
+} gm_atom;
+typedef enum gm_atom_type {
+    GM_ATOM_BITS, GM_ATOM_S32, GM_ATOM_S64, GM_ATOM_F32, GM_ATOM_F64, GM_ATOM_F16, GM_ATOM_BF16, GM_ATOM_F16X2,
+    GM_ATOM_BF16X2
+} gm_atom_type;
 typedef enum gm_arithmetic {
     GM_ADD, GM_SUB, GM_MUL, GM_FMA, GM_DIV, GM_SQRT, GM_RCP, GM_MIN, GM_MAX
 } gm_arithmetic;
@@ -306,12 +320,33 @@ int gm_warp_sync(gm_warp *w, const gm_insn *in, uint32_t wanted);
 int gm_warp_run(gm_warp *w); /* until it waits, ends or has had its turn: 1 if it executed anything */
 int gm_warp_unstick(gm_warp *w);
 
+gm_frame *gm_frame_new(gm_warp *w, uint32_t function, gm_frame *caller, uint32_t lanes); /* NULL: the run was stopped */
+void gm_frame_free(gm_warp *w, gm_frame *frame);
+void gm_warp_met(gm_warp *w, uint32_t lanes); /* bar.warp.sync */
+
 /* barrier.c */
 const gm_insn *gm_barrier_come(gm_warp *w, const gm_insn *in, uint32_t lanes);
+const gm_insn *gm_cluster_come(gm_warp *w, const gm_insn *in, uint32_t lanes);
+const gm_insn *gm_cluster_wait(gm_warp *w, const gm_insn *in, uint32_t lanes);
+void gm_cluster_check(gm_unit *unit, uint32_t exited);
 void gm_barrier_left(gm_block *block, uint32_t threads);
 
 /* memory.c: where each lane of `mask` reaches; lanes that may not become findings and are left out of the result. */
 uint32_t gm_reach(gm_warp *w, const gm_insn *in, gm_space space, uint32_t mask, const uint64_t address[GM_LANES],
                   uint32_t bytes, int writes, uint8_t *where[GM_LANES]);
+/* cp.async: where each lane reads (those of `reads`) and writes. */
+uint32_t gm_reach_copy(gm_warp *w, const gm_insn *in, uint32_t lanes, uint32_t reads, const uint64_t source[GM_LANES],
+                       const uint64_t target[GM_LANES], uint32_t bytes, uint8_t *from[GM_LANES], uint8_t *to[GM_LANES]);
+void gm_copy_commit(gm_warp *w, uint32_t lanes);
+void gm_copy_wait(gm_warp *w, uint32_t lanes, uint32_t left, int all);
+void gm_site_settle(const gm_program *program, uint32_t site, gm_site_state *state);
+void gm_watch_accesses(gm_warp *w, const gm_insn *in, const uint32_t in_space[GM_SPACE_COUNT],
+                       const uint64_t address[GM_LANES], uint32_t bytes);
 void gm_found(gm_warp *w, const gm_insn *in, gm_finding_kind kind, uint32_t lanes, const uint64_t *address);
 void gm_stop(gm_run *run, gm_status status, const char *text);
+void gm_lock(const void *at); /* of atomics, where several host threads run */
+void gm_unlock(const void *at);
+/* async.c */
+const gm_insn *gm_mbarrier(gm_warp *w, const gm_insn *in, uint8_t *regs, uint32_t lanes);
+const gm_insn *gm_bulk_copy(gm_warp *w, const gm_insn *in, uint8_t *regs, uint32_t lanes);
+const gm_insn *gm_mma(gm_warp *w, const gm_insn *in, uint8_t *regs, uint32_t lanes);

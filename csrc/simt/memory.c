@@ -1,0 +1,509 @@
+/* What a warp's addresses reach, and what that costs: the long way, taken when a site's lanes lie as they did not
+ * before, or where they must not. Wrong accesses become findings, and the others go on. */
+#include "machine.h"
+#include "../base/integers.h"
+#include "../base/memory.h"
+#include <string.h>
+
+/* --- findings -------------------------------------------------------------------------------------------------- */
+
+static const gm_place *place_of(const gm_warp *w, const gm_insn *in)
+{
+    return &w->worker->run->program->places[in - w->code];
+}
+
+static void thread_of(const gm_warp *w, uint32_t lane, uint32_t thread[3])
+{
+    const gm_run *run = w->worker->run;
+    uint32_t at = w->index * GM_LANES + lane;
+    thread[0] = at % run->block[0];
+    thread[1] = at / run->block[0] % run->block[1];
+    thread[2] = at / run->block[0] / run->block[1];
+}
+
+/* The buffer whose bytes lie nearest to the address. */
+static int32_t nearest(const gm_run *run, uint64_t address, int64_t *offset)
+{
+    const gm_segment *best = NULL;
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < run->segment_count; i++) {
+        const gm_segment *s = &run->segments[i];
+        if (s->buffer < 0)
+            continue;
+        uint64_t away = address < s->start ? s->start - address : address < s->end ? 0 : address - s->end + 1;
+        if (away < least)
+            least = away, best = s;
+    }
+    *offset = best ? (int64_t)(address - best->start) : 0;
+    return best ? best->buffer : -1;
+}
+
+static void found_in(gm_warp *w, const gm_insn *in, gm_finding_kind kind, gm_space space, uint32_t bytes, int writes,
+                     uint32_t lanes, const uint64_t *address)
+{
+    gm_finding what = {.kind = kind, .space = (uint8_t)space, .writes = (uint8_t)writes, .bytes = (uint16_t)bytes};
+    int first = 1;
+    what.place = *place_of(w, in);
+    for (uint32_t left = lanes; left; left &= left - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctz(left);
+        gm_finding_example example = {.buffer = -1, .number = w->block->number};
+        memcpy(example.block, w->block->ctaid, sizeof example.block);
+        memset(example.other_thread, 0xff, sizeof example.other_thread);
+        thread_of(w, lane, example.thread);
+        if (address) {
+            example.address = address[lane];
+            example.offset = (int64_t)address[lane];
+            if (space == GM_SPACE_GLOBAL)
+                example.buffer = nearest(w->worker->run, address[lane], &example.offset);
+        }
+        gm_findings_add(&w->worker->findings, &what, &example, first);
+        first = 0;
+    }
+}
+
+void gm_found(gm_warp *w, const gm_insn *in, gm_finding_kind kind, uint32_t lanes, const uint64_t *address)
+{
+    found_in(w, in, kind, GM_SPACE_GENERIC, 0, 0, lanes, address);
+}
+
+void gm_stop(gm_run *run, gm_status status, const char *text)
+{
+    int none = 0;
+    if (atomic_compare_exchange_strong(&run->stop, &none, (int)status)) {
+        run->failure->status = status;
+        size_t length = strlen(text);
+        length = length < sizeof run->failure->text ? length : sizeof run->failure->text - 1;
+        memcpy(run->failure->text, text, length);
+        run->failure->text[length] = 0;
+    }
+}
+
+/* --- counting -------------------------------------------------------------------------------------------------- */
+
+/* What one execution costs, `times` over. */
+static void charge(const gm_program *program, uint32_t site, gm_lens_counts *counts, gm_space space,
+                   const uint64_t address[GM_LANES], uint32_t mask, uint32_t bytes, uint64_t times)
+{
+    const gm_lens_site *s = &program->kernel.sites[site];
+    gm_access access = (gm_access)program->site_access[site];
+    if (space == GM_SPACE_SHARED) {
+        uint32_t narrow[GM_LANES];
+        for (int i = 0; i < GM_LANES; i++)
+            narrow[i] = (uint32_t)address[i];
+        gm_shared_count c = s->kind == GM_SITE_LDMATRIX || s->kind == GM_SITE_STMATRIX
+                                ? gm_count_matrix(narrow, (uint32_t)__builtin_popcount(mask) / 8)
+                                : gm_count_shared(access, narrow, mask, bytes > 16 ? 16 : bytes);
+        counts->shared += c.requests * times;
+        counts->wavefronts += c.wavefronts * times;
+        counts->wavefronts_ideal += c.ideal * times;
+        counts->conflicts += c.conflicts * times;
+    } else {
+        gm_global_count c = gm_count_global(access, address, mask, bytes);
+        counts->requests += c.requests * times;
+        counts->sectors += c.sectors * times;
+        counts->sectors_ideal += c.ideal * times;
+        counts->lines += c.lines * times;
+    }
+}
+
+static int fits(const gm_pattern *p, gm_space space, uint32_t mask, const uint64_t address[GM_LANES], uint64_t first)
+{
+    if (p->space != space || p->mask != mask)
+        return 0;
+    for (uint32_t left = mask; left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(left);
+        uint64_t relative = address[i] - first;
+        if (space == GM_SPACE_SHARED ? (uint32_t)relative != p->narrow[i] : relative != p->wide[i])
+            return 0;
+    }
+    return 1;
+}
+
+static void settle_pattern(const gm_program *program, uint32_t site, gm_lens_counts *counts, gm_pattern *p)
+{
+    uint64_t address[GM_LANES];
+    uint32_t bytes = program->kernel.sites[site].lane_bytes;
+    for (uint64_t phase = 0; phase < GM_PHASES; phase++) {
+        uint64_t times = p->hits[phase];
+        if (times == 0)
+            continue;
+        for (int i = 0; i < GM_LANES; i++)
+            address[i] = p->space == GM_SPACE_SHARED ? (uint64_t)(uint32_t)(0x40000000u + phase + p->narrow[i])
+                                                     : (UINT64_C(1) << 40) + phase + p->wide[i];
+        counts->executions += times;
+        counts->lanes += times * (uint64_t)__builtin_popcount(p->mask);
+        charge(program, site, counts, (gm_space)p->space, address, p->mask, bytes, times);
+        p->hits[phase] = 0;
+    }
+}
+
+/* Keeps the pattern, in the place of the oldest if there are many. NULL: it is too wide, or there is no memory. */
+static gm_pattern *keep(gm_worker *worker, uint32_t site, gm_space space, uint32_t mask,
+                        const uint64_t address[GM_LANES], uint32_t bytes)
+{
+    gm_site_state *s = &worker->sites[site];
+    uint64_t first = address[__builtin_ctz(mask)];
+    int64_t low = 0, high = 0;
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int64_t relative = (int64_t)(address[__builtin_ctz(left)] - first);
+        low = gm_least(low, relative), high = gm_most(high, relative);
+    }
+    if (low < -INT32_MAX || high > INT32_MAX)
+        return NULL;
+    gm_pattern *p;
+    if (s->used < GM_PATTERNS) {
+        p = gm_alloc(sizeof *p);
+        if (p == NULL)
+            return NULL;
+        s->patterns[s->used++] = p;
+    } else {
+        p = s->patterns[s->oldest];
+        s->oldest = (uint8_t)((s->oldest + 1) % GM_PATTERNS);
+        settle_pattern(worker->run->program, site, &s->counts, p);
+    }
+    memset(p, 0, sizeof *p);
+    p->mask = mask, p->space = (uint8_t)space, p->low = low, p->span = (uint64_t)(high - low) + bytes;
+    int row = mask == GM_FULL, same = 1;
+    for (uint32_t left = mask; left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(left);
+        uint64_t relative = address[i] - first;
+        if (space == GM_SPACE_SHARED)
+            p->narrow[i] = (uint32_t)relative;
+        else
+            p->wide[i] = relative;
+        p->low_bits |= (uint32_t)relative;
+        row &= relative == (uint64_t)i * bytes;
+        same &= relative == 0;
+    }
+    p->shape = row ? GM_SHAPE_ROW : same ? GM_SHAPE_SAME : GM_SHAPE_ANY;
+    return p;
+}
+
+/* Counts one execution. `fast`: the fast paths may rely on what is learnt. */
+static void count(gm_worker *worker, uint32_t site, gm_space space, uint32_t mask, const uint64_t address[GM_LANES],
+                  uint32_t bytes, int fast)
+{
+    gm_site_state *s = &worker->sites[site];
+    uint64_t first = address[__builtin_ctz(mask)];
+    for (uint32_t k = 0; k < s->used; k++)
+        if (fits(s->patterns[k], space, mask, address, first)) {
+            s->patterns[k]->hits[first % GM_PHASES]++;
+            s->last = fast ? s->patterns[k] : s->last;
+            return;
+        }
+    int twice = s->missed_mask == mask && s->missed_space == space;
+    for (uint32_t left = mask; left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(left);
+        twice &= s->missed[i] == address[i] - first;
+        s->missed[i] = address[i] - first;
+    }
+    s->missed_mask = mask, s->missed_space = (uint8_t)space;
+    gm_pattern *p = twice ? keep(worker, site, space, mask, address, bytes) : NULL;
+    if (p) {
+        p->hits[first % GM_PHASES]++;
+        s->last = fast ? p : s->last;
+        return;
+    }
+    s->counts.executions++;
+    s->counts.lanes += (uint64_t)__builtin_popcount(mask);
+    charge(worker->run->program, site, &s->counts, space, address, mask, bytes, 1);
+}
+
+void gm_site_settle(const gm_program *program, uint32_t site, gm_site_state *s)
+{
+    for (uint32_t k = 0; k < s->used; k++)
+        settle_pattern(program, site, &s->counts, s->patterns[k]);
+    s->counts.executions += s->idle;
+    s->idle = 0;
+}
+
+/* --- reaching -------------------------------------------------------------------------------------------------- */
+
+static const gm_segment *segment_at(const gm_run *run, uint64_t address)
+{
+    size_t low = 0, high = run->segment_count;
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (address < run->segments[mid].start)
+            high = mid;
+        else if (address >= run->segments[mid].end)
+            low = mid + 1;
+        else
+            return &run->segments[mid];
+    }
+    return NULL;
+}
+
+/* The space that a generic address names, and the address in it. */
+static gm_space space_of(gm_space space, uint64_t *address)
+{
+    if (space != GM_SPACE_GENERIC)
+        return space;
+    uint64_t a = *address;
+    if (a - GM_SHARED_WINDOW < GM_WINDOW) {
+        *address = a - GM_SHARED_WINDOW;
+        return GM_SPACE_SHARED;
+    }
+    if (a - GM_LOCAL_WINDOW < GM_WINDOW) {
+        *address = a - GM_LOCAL_WINDOW;
+        return GM_SPACE_LOCAL;
+    }
+    if (a - GM_PARAM_WINDOW < GM_WINDOW) {
+        *address = a - GM_PARAM_WINDOW;
+        return GM_SPACE_PARAM;
+    }
+    return GM_SPACE_GLOBAL;
+}
+
+static uint8_t *shared_at(gm_warp *w, uint64_t address, uint32_t bytes)
+{
+    uint64_t rank = address >> GM_RANK_SHIFT, at = address & ((1u << GM_RANK_SHIFT) - 1);
+    gm_unit *unit = w->block->unit;
+    gm_block *block = w->block;
+    if (rank > unit->block_count)
+        return NULL;
+    if (rank)
+        block = &unit->blocks[rank - 1];
+    if (at >= w->shared_bytes || bytes > w->shared_bytes - at)
+        return NULL;
+    return block->shared + at;
+}
+
+/* Host memory of one lane's access, or NULL and the finding. */
+static uint8_t *reach_one(gm_warp *w, gm_space space, uint32_t lane, uint64_t address, uint32_t bytes, int writes,
+                          gm_segment *cached, gm_finding_kind *why)
+{
+    const gm_run *run = w->worker->run;
+    *why = GM_FINDING_OUT_OF_BOUNDS;
+    uint8_t *host = NULL;
+    if (space == GM_SPACE_SHARED) {
+        host = shared_at(w, address, bytes);
+    } else if (space == GM_SPACE_LOCAL) {
+        if (address < w->local_bytes && bytes <= w->local_bytes - address)
+            host = w->local + lane * w->local_bytes + address;
+    } else if (space == GM_SPACE_PARAM) {
+        uint64_t size = run->program->kernel.parameter_bytes;
+        if (!writes && address < size && bytes <= size - address)
+            host = (uint8_t *)(uintptr_t)run->parameters + address;
+    } else {
+        const gm_segment *s = cached;
+        if (address < s->start || address >= s->end)
+            s = segment_at(run, address);
+        if (s && bytes <= s->end - address) {
+            if (writes && !s->writable) {
+                *why = GM_FINDING_READ_ONLY;
+                return NULL;
+            }
+            host = s->host + (address - s->start);
+            *cached = *s;
+        }
+    }
+    if (host && address & (bytes - 1)) {
+        *why = GM_FINDING_MISALIGNED;
+        return NULL;
+    }
+    return host;
+}
+
+/* Local memory lies so that the same word of 32 lanes is one line. */
+static void interleave(uint64_t address[GM_LANES], uint32_t mask)
+{
+    for (uint32_t left = mask; left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(left);
+        address[i] = address[i] / 4 * 128 + i * 4 + address[i] % 4;
+    }
+}
+
+static void count_local(gm_worker *worker, uint32_t site, uint32_t mask, const uint64_t address[GM_LANES],
+                        uint32_t bytes)
+{
+    gm_site_state *s = &worker->sites[site];
+    uint64_t word[GM_LANES];
+    uint64_t requests = s->counts.requests;
+    for (uint32_t at = 0; at < bytes; at += 4) {
+        for (int i = 0; i < GM_LANES; i++)
+            word[i] = address[i] + at;
+        interleave(word, mask);
+        charge(worker->run->program, site, &s->counts, GM_SPACE_LOCAL, word, mask, bytes < 4 ? bytes : 4, 1);
+    }
+    s->counts.requests = requests + 1;
+    s->counts.executions++;
+    s->counts.lanes += (uint64_t)__builtin_popcount(mask);
+}
+
+uint32_t gm_reach(gm_warp *w, const gm_insn *in, gm_space space, uint32_t mask, const uint64_t address[GM_LANES],
+                  uint32_t bytes, int writes, uint8_t *where[GM_LANES])
+{
+    gm_worker *worker = w->worker;
+    gm_segment none = {0}, *cached = in->x == GM_NOWHERE ? &none : &worker->sites[in->x].segment;
+    uint64_t own[GM_LANES];
+    uint32_t in_space[GM_SPACE_COUNT] = {0}, wrong[GM_FINDING_KINDS] = {0}, ok = 0, wrongs = 0;
+    for (uint32_t left = mask; left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(left);
+        gm_finding_kind why;
+        own[i] = address[i];
+        gm_space s = space_of(space, &own[i]);
+        where[i] = reach_one(w, s, i, own[i], bytes, writes, cached, &why);
+        if (where[i])
+            in_space[s] |= 1u << i, ok |= 1u << i;
+        else
+            wrong[why] |= 1u << i, wrongs |= 1u << i;
+    }
+    if (wrongs)
+        for (int kind = 0; kind < GM_FINDING_KINDS; kind++)
+            for (uint32_t left = wrong[kind]; left;) {
+                /* lanes of one space together */
+                uint32_t i = (uint32_t)__builtin_ctz(left), same = 0;
+                uint64_t a = address[i];
+                gm_space s = space_of(space, &a);
+                for (uint32_t rest = left; rest; rest &= rest - 1) {
+                    uint64_t b = address[__builtin_ctz(rest)];
+                    same |= space_of(space, &b) == s ? rest & -rest : 0;
+                }
+                found_in(w, in, (gm_finding_kind)kind, s, bytes, writes, same, own);
+                left &= ~same;
+            }
+    if (in->x == GM_NOWHERE || ok == 0) {
+        if (in->x != GM_NOWHERE)
+            worker->sites[in->x].idle++;
+        return ok;
+    }
+    /* The fast paths go by the segment that is remembered: it must hold every lane. */
+    int fast = ok == mask && !w->block->watch && !worker->run->watch_global;
+    for (uint32_t left = in_space[GM_SPACE_GLOBAL]; left && fast; left &= left - 1) {
+        uint64_t a = own[__builtin_ctz(left)];
+        fast = a >= cached->start && a < cached->end && bytes <= cached->end - a;
+    }
+    uint64_t before = worker->sites[in->x].counts.executions;
+    int spaces = 0;
+    if (in_space[GM_SPACE_GLOBAL])
+        count(worker, in->x, GM_SPACE_GLOBAL, in_space[GM_SPACE_GLOBAL], own, bytes,
+              fast && in_space[GM_SPACE_GLOBAL] == mask && space != GM_SPACE_SHARED),
+            spaces++;
+    if (in_space[GM_SPACE_SHARED])
+        count(worker, in->x, GM_SPACE_SHARED, in_space[GM_SPACE_SHARED], own, bytes,
+              fast && in_space[GM_SPACE_SHARED] == mask && space == GM_SPACE_SHARED),
+            spaces++;
+    if (in_space[GM_SPACE_LOCAL])
+        count_local(worker, in->x, in_space[GM_SPACE_LOCAL], own, bytes), spaces++;
+    if (spaces > 1) /* one instruction, whatever its lanes meant */
+        worker->sites[in->x].counts.executions -= (uint64_t)spaces - 1;
+    (void)before;
+    gm_watch_accesses(w, in, in_space, own, bytes);
+    return ok;
+}
+
+uint32_t gm_reach_copy(gm_warp *w, const gm_insn *in, uint32_t lanes, uint32_t reads, const uint64_t source[GM_LANES],
+                       const uint64_t target[GM_LANES], uint32_t bytes, uint8_t *from[GM_LANES], uint8_t *to[GM_LANES])
+{
+    gm_worker *worker = w->worker;
+    gm_site_state *s = &worker->sites[in->x];
+    uint32_t ok = 0, wrong[2][GM_FINDING_KINDS] = {{0}}, narrow[GM_LANES];
+    for (uint32_t left = lanes; left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(left), bit = left & -left;
+        gm_finding_kind why;
+        uint64_t a = source[i], b = target[i];
+        narrow[i] = (uint32_t)target[i];
+        from[i] = NULL;
+        gm_space kind = space_of(GM_SPACE_GENERIC, &a);
+        if (reads & bit) {
+            from[i] = kind == GM_SPACE_GLOBAL ? reach_one(w, kind, i, a, bytes, 0, &s->segment, &why) : NULL;
+            if (kind != GM_SPACE_GLOBAL)
+                why = GM_FINDING_WRONG_SPACE;
+            if (!from[i]) {
+                wrong[0][why] |= bit;
+                continue;
+            }
+        }
+        to[i] = reach_one(w, GM_SPACE_SHARED, i, b, bytes, 1, &s->segment, &why);
+        if (to[i])
+            ok |= bit;
+        else
+            wrong[1][why] |= bit;
+    }
+    for (int kind = 0; kind < GM_FINDING_KINDS; kind++) {
+        if (wrong[0][kind])
+            found_in(w, in, (gm_finding_kind)kind, GM_SPACE_GLOBAL, bytes, 0, wrong[0][kind], source);
+        if (wrong[1][kind])
+            found_in(w, in, (gm_finding_kind)kind, GM_SPACE_SHARED, bytes, 1, wrong[1][kind], target);
+    }
+    s->counts.executions++;
+    s->counts.lanes += (uint64_t)__builtin_popcount(ok);
+    if (ok & reads) {
+        int bypasses = in->e & 1;
+        gm_global_count g = bypasses ? gm_count_copy(source, narrow, ok & reads)
+                                     : gm_count_global(GM_ACCESS_LOAD, source, ok & reads, bytes);
+        s->counts.requests += g.requests, s->counts.sectors += g.sectors;
+        s->counts.sectors_ideal += g.ideal, s->counts.lines += g.lines;
+    }
+    if (ok) {
+        gm_shared_count c = gm_count_copy_shared(narrow, ok, bytes);
+        s->counts.shared += c.requests, s->counts.wavefronts += c.wavefronts;
+        s->counts.wavefronts_ideal += c.ideal, s->counts.conflicts += c.conflicts;
+    }
+    if (w->block->watch && ok)
+        gm_watch_copy(w->block->watch, in->x, w->index, narrow, ok, bytes);
+    if (worker->run->watch_global && ok & reads)
+        gm_watch_global_access(worker->run->watch_global, &worker->findings, in->x, GM_HOW_READ, 0, w->block->number,
+                               w->index, source, ok & reads, bytes);
+    return ok;
+}
+
+void gm_copy_commit(gm_warp *w, uint32_t lanes)
+{
+    if (w->block->watch)
+        gm_watch_copy_commit(w->block->watch, w->index, lanes);
+}
+
+void gm_copy_wait(gm_warp *w, uint32_t lanes, uint32_t left, int all)
+{
+    if (w->block->watch)
+        gm_watch_copy_wait(w->block->watch, w->index, lanes, left, all);
+}
+
+/* --- the watch ------------------------------------------------------------------------------------------------- */
+
+void gm_watch_accesses(gm_warp *w, const gm_insn *in, const uint32_t in_space[GM_SPACE_COUNT],
+                       const uint64_t address[GM_LANES], uint32_t bytes)
+{
+    gm_run *run = w->worker->run;
+    unsigned how = run->program->site_how[in->x];
+    if (w->block->watch && in_space[GM_SPACE_SHARED]) {
+        uint32_t narrow[GM_LANES] = {0}, mine = 0;
+        for (uint32_t left = in_space[GM_SPACE_SHARED]; left; left &= left - 1) {
+            uint32_t i = (uint32_t)__builtin_ctz(left);
+            narrow[i] = (uint32_t)address[i];
+            /* Other blocks' shared memory is not watched. */
+            uint32_t rank = narrow[i] >> GM_RANK_SHIFT;
+            mine |= rank == 0 || rank - 1 == w->block->rank ? left & -left : 0;
+            narrow[i] &= (1u << GM_RANK_SHIFT) - 1;
+        }
+        uint32_t unwritten =
+            mine ? gm_watch_shared(w->block->watch, in->x, how, w->index, narrow, mine, bytes) : 0;
+        if (unwritten)
+            gm_watch_unwritten(w->block->watch, in->x, w->index, narrow, unwritten, bytes);
+    }
+    if (run->watch_global && in_space[GM_SPACE_GLOBAL])
+        gm_watch_global_access(run->watch_global, &w->worker->findings, in->x, how, run->program->site_nc[in->x],
+                               w->block->number, w->index, address, in_space[GM_SPACE_GLOBAL], bytes);
+}
+
+/* --- atomics of several host threads --------------------------------------------------------------------------- */
+
+static atomic_flag locks[64];
+
+static atomic_flag *lock_of(const void *at)
+{
+    return &locks[(uintptr_t)at / 16 % 64];
+}
+
+void gm_lock(const void *at)
+{
+    while (atomic_flag_test_and_set_explicit(lock_of(at), memory_order_acquire))
+        ;
+}
+
+void gm_unlock(const void *at)
+{
+    atomic_flag_clear_explicit(lock_of(at), memory_order_release);
+}
