@@ -207,7 +207,8 @@ gm_frame *gm_frame_new(gm_warp *w, uint32_t function, gm_frame *caller, uint32_t
     frame->lanes = lanes;
     frame->depth = caller->depth + 1;
     frame->local_base = caller->local_base + caller->function->local_bytes;
-    memset(frame->regs + f->zero_from, 0, f->zero_bytes);
+    for (int z = 0; z < 2; z++)
+        memset(frame->regs + f->zero[z].from, 0, f->zero[z].bytes);
     for (size_t i = 0; i < f->constant_count; i++)
         fill(w, frame->regs, &f->constants[i]);
     if (f->local_bytes && !grow_local(w, (uint64_t)frame->local_base + f->local_bytes)) {
@@ -358,7 +359,8 @@ static void begin(gm_worker *worker, gm_unit *unit, uint64_t number)
             for (size_t k = 0; k < entry->constant_count; k++)
                 if (entry->constants[k].filler == GM_FILL_SPECIAL && differs_by_block(entry->constants[k].value))
                     fill(w, w->bottom.regs, &entry->constants[k]);
-            memset(w->bottom.regs + entry->zero_from, 0, entry->zero_bytes);
+            for (int z = 0; z < 2; z++)
+                memset(w->bottom.regs + entry->zero[z].from, 0, entry->zero[z].bytes);
             if (w->local_bytes)
                 memset(w->local, 0, w->local_bytes * GM_LANES);
             memset(w->cluster_turn, 0, sizeof w->cluster_turn);

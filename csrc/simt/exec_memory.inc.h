@@ -122,7 +122,7 @@ static inline void places(gm_warp *w, const gm_insn *in, uint8_t *regs, gm_space
         base = known_narrow(w, s, lanes, narrow_addresses(in, regs, buffer), (u32)in->imm, bytes, &p);
         if (base)
             EACH_LANE where[i] = base + (s32)p->narrow[i];
-    } else if (space != GM_SPACE_LOCAL && in->f & 0x100) {
+    } else if (space != GM_SPACE_LOCAL && space != GM_SPACE_CONST && in->f & 0x100) {
         base = known_wide(s, lanes, SLOT(u64, in->a), in->imm, bytes, &p);
         if (base)
             EACH_LANE where[i] = base + p->wide[i];
@@ -388,8 +388,15 @@ HANDLER(st_argument)
     return in + 1;
 }
 
-HANDLER(prefetch)
+/* .const variables lie among the global ones. */
+HANDLER(ld_const)
 {
+    return load(in, w, regs, GM_SPACE_CONST);
+}
+
+HANDLER(fence)
+{
+    gm_fence(w);
     return in + 1;
 }
 

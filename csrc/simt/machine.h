@@ -46,6 +46,10 @@ struct gm_insn {
     uint32_t e, f;          /* more operands */
 };
 
+typedef struct gm_range {
+    uint32_t from, bytes;
+} gm_range;
+
 /* A function's code and what a call needs to know of it. The entry is function 0. */
 typedef struct gm_function {
     const char *name;
@@ -53,7 +57,7 @@ typedef struct gm_function {
     uint32_t frame_bytes;  /* all slots */
     uint32_t local_bytes;  /* a thread's .local variables */
     uint32_t local_slot;   /* 64-bit slot of the function's local base, an address in the local window; 0: none */
-    uint32_t zero_from, zero_bytes; /* slots that may be read before they are written */
+    gm_range zero[2];      /* slots that may be read before they are written */
     const struct gm_constant *constants;
     size_t constant_count;
 } gm_function;
@@ -84,7 +88,9 @@ typedef struct gm_constant {
 #define GM_SHARED_WINDOW UINT64_C(0x0000010000000000)
 #define GM_LOCAL_WINDOW  UINT64_C(0x0000020000000000)
 #define GM_PARAM_WINDOW  UINT64_C(0x0000030000000000)
-#define GM_GLOBAL_START  UINT64_C(0x0000700000000000)
+#define GM_GLOBAL_START    UINT64_C(0x0000700000000000)
+#define GM_VARIABLES_START GM_GLOBAL_START /* the module's own; buffers lie above */
+#define GM_BUFFERS_START   UINT64_C(0x0000710000000000)
 #define GM_WINDOW        UINT64_C(0x0000010000000000)
 /* Within the shared window: the block's own memory at 0, that of the block of rank r in its cluster at (r + 1) << 24. */
 #define GM_RANK_SHIFT 24
@@ -228,6 +234,19 @@ struct gm_unit {
     gm_unit *next;
 };
 
+/* Where opcodes' words are kept. */
+typedef struct gm_words {
+    struct gm_words *next;
+    size_t used;
+    char text[4096];
+} gm_words;
+
+/* A .global or .const variable of the module. */
+typedef struct gm_program_variable {
+    const struct gm_ptx_variable *variable;
+    uint64_t address;
+} gm_program_variable;
+
 /* A decoded kernel: one for all runs. */
 typedef struct gm_program {
     gm_insn *code; /* `run` not set */
@@ -245,6 +264,11 @@ typedef struct gm_program {
     uint8_t *site_access; /* gm_access: how it counts */
     uint8_t *site_how;    /* GM_HOW_* */
     uint8_t *site_nc;     /* ld.global.nc */
+    gm_words *words;
+    gm_program_variable *variables;
+    size_t variable_count;
+    uint64_t *addresses;     /* of every variable of the module, in its space */
+    uint32_t dynamic_offset; /* of the launch's shared memory behind the kernel's own */
     uint32_t shared_grain, global_grain; /* the narrowest accesses, at most 4 bytes */
 } gm_program;
 
@@ -337,6 +361,7 @@ uint32_t gm_reach(gm_warp *w, const gm_insn *in, gm_space space, uint32_t mask, 
 /* cp.async: where each lane reads (those of `reads`) and writes. */
 uint32_t gm_reach_copy(gm_warp *w, const gm_insn *in, uint32_t lanes, uint32_t reads, const uint64_t source[GM_LANES],
                        const uint64_t target[GM_LANES], uint32_t bytes, uint8_t *from[GM_LANES], uint8_t *to[GM_LANES]);
+void gm_fence(gm_warp *w);
 void gm_copy_commit(gm_warp *w, uint32_t lanes);
 void gm_copy_wait(gm_warp *w, uint32_t lanes, uint32_t left, int all);
 void gm_site_settle(const gm_program *program, uint32_t site, gm_site_state *state);

@@ -374,7 +374,6 @@ uint32_t gm_reach(gm_warp *w, const gm_insn *in, gm_space space, uint32_t mask, 
         uint64_t a = own[__builtin_ctz(left)];
         fast = a >= cached->start && a < cached->end && bytes <= cached->end - a;
     }
-    uint64_t before = worker->sites[in->x].counts.executions;
     int spaces = 0;
     if (in_space[GM_SPACE_GLOBAL])
         count(worker, in->x, GM_SPACE_GLOBAL, in_space[GM_SPACE_GLOBAL], own, bytes,
@@ -384,11 +383,15 @@ uint32_t gm_reach(gm_warp *w, const gm_insn *in, gm_space space, uint32_t mask, 
         count(worker, in->x, GM_SPACE_SHARED, in_space[GM_SPACE_SHARED], own, bytes,
               fast && in_space[GM_SPACE_SHARED] == mask && space == GM_SPACE_SHARED),
             spaces++;
+    if (in_space[GM_SPACE_CONST] | in_space[GM_SPACE_PARAM]) {
+        worker->sites[in->x].counts.executions++;
+        worker->sites[in->x].counts.lanes += (uint64_t)__builtin_popcount(ok);
+        spaces++;
+    }
     if (in_space[GM_SPACE_LOCAL])
         count_local(worker, in->x, in_space[GM_SPACE_LOCAL], own, bytes), spaces++;
     if (spaces > 1) /* one instruction, whatever its lanes meant */
         worker->sites[in->x].counts.executions -= (uint64_t)spaces - 1;
-    (void)before;
     gm_watch_accesses(w, in, in_space, own, bytes);
     return ok;
 }
@@ -447,6 +450,15 @@ uint32_t gm_reach_copy(gm_warp *w, const gm_insn *in, uint32_t lanes, uint32_t r
         gm_watch_global_access(worker->run->watch_global, &worker->findings, in->x, GM_HOW_READ, 0, w->block->number,
                                w->index, source, ok & reads, bytes);
     return ok;
+}
+
+void gm_fence(gm_warp *w)
+{
+    gm_watch_global *watch = w->worker->run->watch_global;
+    if (watch) {
+        gm_watch_global_release(watch, w->block->number);
+        gm_watch_global_acquire(watch, w->block->number);
+    }
 }
 
 void gm_copy_commit(gm_warp *w, uint32_t lanes)
