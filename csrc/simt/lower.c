@@ -726,6 +726,9 @@ gm_status gm_lower_kernel(gm_program *program, const gm_ptx *module, const gm_pt
         status = place_variables(&all, used);
     for (uint32_t f = 0; f < all.function_count && !status; f++)
         status = lower_function(&all, f);
+    /* Calls name the callee's parameters as variables until all slots are known. */
+    for (size_t i = 0; i < program->argument_count && !status; i++)
+        program->arguments[i].callee = (uint32_t)all.address[program->arguments[i].callee];
 done:
     if (status == GM_NO_MEMORY) {
         failure->status = status;

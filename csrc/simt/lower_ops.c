@@ -110,7 +110,8 @@ static uint32_t source(gm_lower *l, const gm_ptx_operand *o, uint32_t bytes)
 
 static uint32_t destination(gm_lower *l, const gm_ptx_operand *o, uint32_t bytes)
 {
-    if (o->kind == GM_OPERAND_REG)
+    /* What stands for a constant is not written. */
+    if (o->kind == GM_OPERAND_REG && !l->aliased[o->index])
         return l->slot[o->index];
     return gm_lower_temp(l, bytes);
 }

@@ -447,7 +447,7 @@ uint32_t gm_reach_copy(gm_warp *w, const gm_insn *in, uint32_t lanes, uint32_t r
     if (w->block->watch && ok)
         gm_watch_copy(w->block->watch, in->x, w->index, narrow, ok, bytes);
     if (worker->run->watch_global && ok & reads)
-        gm_watch_global_access(worker->run->watch_global, &worker->findings, in->x, GM_HOW_READ, 0, w->block->number,
+        gm_watch_global_access(worker->run->watch_global, &worker->findings, in->x, GM_HOW_READ, 0, w->block->ctaid, w->block->number,
                                w->index, source, ok & reads, bytes);
     return ok;
 }
@@ -496,7 +496,7 @@ void gm_watch_accesses(gm_warp *w, const gm_insn *in, const uint32_t in_space[GM
             gm_watch_unwritten(w->block->watch, in->x, w->index, narrow, unwritten, bytes);
     }
     if (run->watch_global && in_space[GM_SPACE_GLOBAL])
-        gm_watch_global_access(run->watch_global, &w->worker->findings, in->x, how, run->program->site_nc[in->x],
+        gm_watch_global_access(run->watch_global, &w->worker->findings, in->x, how, run->program->site_nc[in->x], w->block->ctaid,
                                w->block->number, w->index, address, in_space[GM_SPACE_GLOBAL], bytes);
 }
 
