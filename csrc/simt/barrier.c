@@ -1,6 +1,6 @@
-/* Barriers of a block and of a cluster. Threads that have exited are not waited for; a barrier with a count waits for as
- * many threads, whole warps counted as 32. An aligned barrier is for whole warps: lanes that come there first wait for
- * the others of their warp (gm_warp_sync), and go in without them only when nothing else can move. */
+/* Barriers of a block and of a cluster. Threads that have exited are not waited for; a barrier with a count waits for
+ * as many threads, whole warps counted as 32. An aligned barrier is for whole warps: lanes that come there first wait
+ * for the others of their warp (gm_warp_sync), and go in without them only when nothing else can move. */
 #include "machine.h"
 #include <string.h>
 

@@ -32,9 +32,8 @@ typedef double __attribute__((may_alias)) f64;
 
 /* r where lanes says, d elsewhere. gcc 12 joins some operations with the blend to instructions that it then does not
  * know (masked 16-bit minimum of two operands in memory): MADE keeps them apart. */
-#define MADE(r) __asm__("" : : "r"(r) : "memory")
-#define BLEND(T, d, r)                                                                                                 \
-    EACH_LANE (d)[i] = lanes >> i & 1 ? (T)(r)[i] : (d)[i]
+#define MADE(r)        __asm__("" : : "r"(r) : "memory")
+#define BLEND(T, d, r) EACH_LANE(d)[i] = lanes >> i & 1 ? (T)(r)[i] : (d)[i]
 
 #define GM_UNARY(name, R, A, value)                                                                                    \
     HANDLER(name)                                                                                                      \

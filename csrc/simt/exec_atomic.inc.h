@@ -92,8 +92,7 @@ static inline const gm_insn *atomic(const gm_insn *in, gm_warp *w, uint8_t *regs
             u64 old[2];
             memcpy(old, at, 16);
             u64 value[2] = {SLOT(u64, in->b)[i], SLOT(u64, in->b + 256)[i]};
-            if (in->k == GM_ATOM_EXCH ||
-                (old[0] == SLOT(u64, in->c)[i] && old[1] == SLOT(u64, in->c + 256)[i]))
+            if (in->k == GM_ATOM_EXCH || (old[0] == SLOT(u64, in->c)[i] && old[1] == SLOT(u64, in->c + 256)[i]))
                 memcpy(at, value, 16);
             if (gives)
                 SLOT(u64, in->d)[i] = old[0], SLOT(u64, in->d + 256)[i] = old[1];
@@ -103,8 +102,8 @@ static inline const gm_insn *atomic(const gm_insn *in, gm_warp *w, uint8_t *regs
                 const u32 from = in->n == 1 ? in->b : w->lists[in->b + j];
                 memcpy(&old, at + j * item, item);
                 const u64 compare = in->k == GM_ATOM_CAS ? slot_item(regs, in->c, item, i) : 0;
-                const u64 r = atomic_result(in->k, type, old, slot_item(regs, from, item, i), compare,
-                                            space == GM_SPACE_GLOBAL);
+                const u64 r =
+                    atomic_result(in->k, type, old, slot_item(regs, from, item, i), compare, space == GM_SPACE_GLOBAL);
                 memcpy(at + j * item, &r, item);
                 if (gives) {
                     const u32 to = in->n == 1 ? in->d : w->lists[in->d + j];

@@ -1,5 +1,5 @@
-/* cp.async, and the matrices of 8 x 8 halves that a warp loads and stores together. Copies are carried out at once; what
- * a kernel may not rely on before its wait is the watch's business. */
+/* cp.async, and the matrices of 8 x 8 halves that a warp loads and stores together. Copies are carried out at once;
+ * what a kernel may not rely on before its wait is the watch's business. */
 
 /* d the shared address, a the global one (64 bits), b how many bytes are read (the rest is zeros) or GM_NOWHERE, c a
  * predicate that drops the source or GM_NOWHERE, k log2 of the bytes, f 0x200: d is 64 bits; e 1: .cg. */
@@ -66,7 +66,8 @@ HANDLER(ldmatrix)
         for (int l = 0; l < GM_LANES; l++) {
             u16 half[2];
             for (int j = 0; j < 2; j++) {
-                u32 r = in->k ? 2 * (u32)(l % 4) + (u32)j : (u32)l / 4, c = in->k ? (u32)l / 4 : 2 * (u32)(l % 4) + (u32)j;
+                u32 r = in->k ? 2 * (u32)(l % 4) + (u32)j : (u32)l / 4,
+                    c = in->k ? (u32)l / 4 : 2 * (u32)(l % 4) + (u32)j;
                 half[j] = 0;
                 if (there >> (8 * m + r) & 1)
                     memcpy(&half[j], row[8 * m + r] + 2 * c, 2);
@@ -92,7 +93,8 @@ HANDLER(stmatrix)
         const u32 *d = SLOT(u32, w->lists[in->d + m]);
         for (int l = 0; l < GM_LANES; l++)
             for (int j = 0; j < 2; j++) {
-                u32 r = in->k ? 2 * (u32)(l % 4) + (u32)j : (u32)l / 4, c = in->k ? (u32)l / 4 : 2 * (u32)(l % 4) + (u32)j;
+                u32 r = in->k ? 2 * (u32)(l % 4) + (u32)j : (u32)l / 4,
+                    c = in->k ? (u32)l / 4 : 2 * (u32)(l % 4) + (u32)j;
                 u16 half = (u16)(d[l] >> 16 * j);
                 if (there >> (8 * m + r) & 1 && lanes >> l & 1)
                     memcpy(row[8 * m + r] + 2 * c, &half, 2);

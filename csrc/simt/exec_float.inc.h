@@ -154,7 +154,7 @@ static f64 half_operand(u16 h, const gm_insn *in, int brain)
 
 #define HALF(a, b, c, brain)                                                                                           \
     half_result(arithmetic_half(in->k, half_operand(a, in, brain), half_operand(b, in, brain),                         \
-                                half_operand(c, in, brain), in->n & GM_KEEP_NAN),                                      \
+                                half_operand(c, in, brain), in->n &GM_KEEP_NAN),                                       \
                 in, brain)
 
 #define HALVES(name, brain)                                                                                            \

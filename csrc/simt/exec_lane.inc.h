@@ -1,5 +1,5 @@
-/* What one lane computes: the functions that the rows of handlers.def name. Plain C without branches where it matters, so
- * that a loop over 32 lanes becomes vector code. Included once an ISA variant, inside its target. */
+/* What one lane computes: the functions that the rows of handlers.def name. Plain C without branches where it matters,
+ * so that a loop over 32 lanes becomes vector code. Included once an ISA variant, inside its target. */
 
 static inline s32 clamp_s32(s64 a)
 {
@@ -192,7 +192,7 @@ static inline u64 clamp_bits(u64 a, u32 bits, u32 kind)
 
 static inline int in_space(const gm_warp *w, int space, u64 a)
 {
-    u64 window = space == GM_SPACE_SHARED ? GM_SHARED_WINDOW
+    u64 window = space == GM_SPACE_SHARED  ? GM_SHARED_WINDOW
                  : space == GM_SPACE_LOCAL ? GM_LOCAL_WINDOW
                                            : GM_PARAM_WINDOW;
     (void)w;
@@ -269,8 +269,7 @@ static inline f64 inverse_root(f64 a)
     return 1 / sqrt(a);
 }
 
-#define approximate(f, a, flushes)                                                                                     \
-    one_nan((flushes) ? flush((f32)f((f64)flush(a))) : (f32)f((f64)(a)))
+#define approximate(f, a, flushes) one_nan((flushes) ? flush((f32)f((f64)flush(a))) : (f32)f((f64)(a)))
 
 static inline f32 from_f16(u16 h)
 {
@@ -321,7 +320,7 @@ static inline u32 tf32_even(u32 a)
 /* Rounding modes, as the machine's own instructions name them. */
 static inline f64 whole(f64 a, int rounding)
 {
-    return rounding == GM_ROUND_ZERO ? trunc(a)
+    return rounding == GM_ROUND_ZERO   ? trunc(a)
            : rounding == GM_ROUND_DOWN ? floor(a)
            : rounding == GM_ROUND_UP   ? ceil(a)
                                        : rint(a);

@@ -1,5 +1,5 @@
-/* Memory instructions. Lanes nearly always lie to one another as they did the last time the site ran, so that is what is
- * asked first: one comparison of 32 relative addresses tells that they are within bounds (the two outermost are),
+/* Memory instructions. Lanes nearly always lie to one another as they did the last time the site ran, so that is what
+ * is asked first: one comparison of 32 relative addresses tells that they are within bounds (the two outermost are),
  * aligned and already counted for. What is new goes the long way: lane by lane through gm_reach. */
 
 /* Where lanes that take no part, or may not, read and write instead. */

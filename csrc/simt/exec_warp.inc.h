@@ -17,11 +17,11 @@ static inline u32 members(gm_warp *w, const gm_insn *in, uint8_t *regs, u32 lane
 }
 
 #define GATHER(wanted)                                                                                                 \
-    if (__builtin_expect((wanted) & w->live & ~w->active, 0) && !gm_warp_sync(w, in, wanted))                          \
+    if (__builtin_expect((wanted)&w->live & ~w->active, 0) && !gm_warp_sync(w, in, wanted))                            \
     return NULL
 
-/* k: 0 idx 1 up 2 down 3 bfly; a the value, b which lane, c clamp and segment mask, e members, f the predicate that says
- * whether the lane was in range, or GM_NOWHERE. */
+/* k: 0 idx 1 up 2 down 3 bfly; a the value, b which lane, c clamp and segment mask, e members, f the predicate that
+ * says whether the lane was in range, or GM_NOWHERE. */
 HANDLER(shfl)
 {
     TAKE_PART;
@@ -33,12 +33,10 @@ HANDLER(shfl)
     u32 r[GM_LANES], from[GM_LANES], inside = 0, absent = 0;
     EACH_LANE
     {
-        const u32 lane = (u32)i, bound = c[i] & 31, segment = c[i] >> 8 & 31, most_lane = (lane & segment) | (bound & ~segment);
+        const u32 lane = (u32)i, bound = c[i] & 31, segment = c[i] >> 8 & 31,
+                  most_lane = (lane & segment) | (bound & ~segment);
         const u32 least_lane = lane & segment, by = b[i] & 31;
-        u32 j = in->k == 0   ? least_lane | (by & ~segment)
-                : in->k == 1 ? lane - by
-                : in->k == 2 ? lane + by
-                             : lane ^ by;
+        u32 j = in->k == 0 ? least_lane | (by & ~segment) : in->k == 1 ? lane - by : in->k == 2 ? lane + by : lane ^ by;
         u32 fits = in->k == 1 ? (s32)j >= (s32)most_lane : j <= most_lane;
         from[i] = fits ? j & 31 : lane;
         inside |= fits ? bit_of[i] : 0;
@@ -190,7 +188,8 @@ HANDLER(warpsync)
     return in + 1;
 }
 
-/* a the barrier, b how many threads or GM_NOWHERE, k aligned; bar_red: c the predicate, imm xored, n 0 popc 1 and 2 or */
+/* a the barrier, b how many threads or GM_NOWHERE, k aligned; bar_red: c the predicate, imm xored, n 0 popc 1 and 2 or
+ */
 HANDLER(bar_sync)
 {
     TAKE_PART;
@@ -278,22 +277,4 @@ HANDLER(getctarank)
             d[i] = rank ? rank - 1 : w->block->rank;
     }
     return in + 1;
-}
-
-HANDLER(mbarrier)
-{
-    TAKE_PART;
-    return lanes ? gm_mbarrier(w, in, regs, lanes) : in + 1;
-}
-
-HANDLER(bulk_copy)
-{
-    TAKE_PART;
-    return lanes ? gm_bulk_copy(w, in, regs, lanes) : in + 1;
-}
-
-HANDLER(mma)
-{
-    TAKE_PART;
-    return lanes ? gm_mma(w, in, regs, lanes) : in + 1;
 }

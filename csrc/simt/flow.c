@@ -376,7 +376,8 @@ static gm_status lives(gm_flow *flow, const gm_ptx_function *f)
     /* A function's results are read where it returns. */
     for (uint32_t b = 0; b < n; b++) {
         const gm_flow_block *block = &flow->blocks[b];
-        int returns = block->first == f->ninsts || (block->end > block->first && f->insts[block->end - 1].op == GM_OP_RET);
+        int returns =
+            block->first == f->ninsts || (block->end > block->first && f->insts[block->end - 1].op == GM_OP_RET);
         for (uint32_t k = 0; returns && k < f->nresults; k++)
             if (f->result_regs && f->result_regs[k] != GM_PTX_NO_REG) {
                 uint32_t r = (uint32_t)f->result_regs[k];
@@ -407,7 +408,7 @@ static gm_status lives(gm_flow *flow, const gm_ptx_function *f)
             uint32_t s, k = 0;
             while ((s = successors(flow, f, b, k++)) != GM_NOWHERE)
                 out |= in[s * words + w];
-            for (uint64_t left = in[b * words + w]; left; left &= left - 1)
+            for (uint64_t left = in [b * words + w]; left; left &= left - 1)
                 widen(flow, (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(left), block->first);
             for (uint64_t left = out; left; left &= left - 1)
                 widen(flow, (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(left), block->end ? block->end - 1 : 0);

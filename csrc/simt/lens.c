@@ -66,7 +66,7 @@ gm_status gm_lens_load(gm_lens **lens, const char *text, size_t size, const char
     if (!made)
         return fail(failure, GM_NO_MEMORY, "a kernel");
     memset(made, 0, sizeof *made);
-    gm_status status = gm_ptx_read(text, size, file, &made->module, failure);
+    gm_status status = gm_ptx_parse(text, size, file, &made->module, failure);
     if (!status) {
         const gm_ptx_function *entry = entry_named(made->module, kernel, failure);
         status = entry ? gm_lower_kernel(&made->program, made->module, entry, failure) : failure->status;
@@ -112,17 +112,19 @@ static gm_status check_launch(gm_run *run, gm_failure *failure)
             return fail(failure, GM_LENS_LAUNCH, "grid (%u, %u, %u): at most (%u, %u, %u)", grid[0], grid[1], grid[2],
                         most_grid[0], most_grid[1], most_grid[2]);
         if (block[i] > most_block[i])
-            return fail(failure, GM_LENS_LAUNCH, "blocks of (%u, %u, %u) threads: at most (1024, 1024, 64), 1024 in all",
-                        block[0], block[1], block[2]);
+            return fail(failure, GM_LENS_LAUNCH,
+                        "blocks of (%u, %u, %u) threads: at most (1024, 1024, 64), 1024 in all", block[0], block[1],
+                        block[2]);
         threads *= block[i];
         run->grid[i] = grid[i], run->block[i] = block[i];
         run->cluster[i] = cluster[i] ? cluster[i] : k->cluster[i] ? k->cluster[i] : 1;
         cluster_blocks *= run->cluster[i];
         if (cluster_blocks > MOST_CLUSTER || grid[i] % run->cluster[i])
-            return fail(failure, GM_LENS_LAUNCH,
-                        "clusters of (%u, %u, %u) blocks: at most 16 in all, and they must divide the grid (%u, %u, %u)",
-                        run->cluster[0], run->cluster[1] ? run->cluster[1] : 1, run->cluster[2] ? run->cluster[2] : 1,
-                        grid[0], grid[1], grid[2]);
+            return fail(
+                failure, GM_LENS_LAUNCH,
+                "clusters of (%u, %u, %u) blocks: at most 16 in all, and they must divide the grid (%u, %u, %u)",
+                run->cluster[0], run->cluster[1] ? run->cluster[1] : 1, run->cluster[2] ? run->cluster[2] : 1, grid[0],
+                grid[1], grid[2]);
         if (k->reqntid[0] && block[i] != (k->reqntid[i] ? k->reqntid[i] : 1))
             return fail(failure, GM_LENS_LAUNCH, "blocks of (%u, %u, %u): %s demands (%u, %u, %u) (.reqntid)", block[0],
                         block[1], block[2], k->name, k->reqntid[0], k->reqntid[1] ? k->reqntid[1] : 1,
@@ -132,8 +134,8 @@ static gm_status check_launch(gm_run *run, gm_failure *failure)
     if (k->maxntid[0])
         most = (uint64_t)k->maxntid[0] * (k->maxntid[1] ? k->maxntid[1] : 1) * (k->maxntid[2] ? k->maxntid[2] : 1);
     if (threads > MOST_THREADS)
-        return fail(failure, GM_LENS_LAUNCH, "blocks of (%u, %u, %u) threads are %llu: at most 1024", block[0], block[1],
-                    block[2], (unsigned long long)threads);
+        return fail(failure, GM_LENS_LAUNCH, "blocks of (%u, %u, %u) threads are %llu: at most 1024", block[0],
+                    block[1], block[2], (unsigned long long)threads);
     if (threads > most)
         return fail(failure, GM_LENS_LAUNCH,
                     "blocks of %llu threads: %s takes at most %llu (.maxntid; CUDA's error 701)",
@@ -201,7 +203,8 @@ static gm_status place_module(gm_run *run, const gm_ptx *module, run_memory *m, 
             memcpy(at, v->data, v->ndata);
         for (uint32_t k = 0; k < v->nfixups; k++) {
             const gm_ptx_fixup *f = &v->fixups[k];
-            uint64_t value = f->is_function ? 0 : generic_address(run, module, f->index, f->generic) + (uint64_t)f->plus;
+            uint64_t value =
+                f->is_function ? 0 : generic_address(run, module, f->index, f->generic) + (uint64_t)f->plus;
             value >>= f->shift & 63;
             if (f->at <= v->size && f->size <= 8 && f->size <= v->size - f->at)
                 memcpy(at + f->at, &value, f->size);

@@ -45,7 +45,8 @@ void gm_lower_refuse(gm_lower *l, const char *format, ...)
     if (l->status)
         return;
     l->status = l->failure->status = GM_LENS_UNSUPPORTED;
-    int at = snprintf(l->failure->text, sizeof l->failure->text, "%s:%u: ", l->module->name, l->inst ? l->inst->line : l->function->line);
+    int at = snprintf(l->failure->text, sizeof l->failure->text, "%s:%u: ", l->module->name,
+                      l->inst ? l->inst->line : l->function->line);
     va_list arguments;
     va_start(arguments, format);
     if (at > 0 && at < (int)sizeof l->failure->text)
@@ -109,15 +110,9 @@ gm_insn *gm_lower_named(gm_lower *l, const char *format, ...)
 static const char *opcode_of(gm_lower *l)
 {
     char text[256];
-    gm_ptx_print_inst(l->module, l->function, l->inst, text, sizeof text);
-    char *from = text;
-    if (*from == '@') {
-        while (*from && *from != ' ' && *from != '\t')
-            from++;
-        while (*from == ' ' || *from == '\t')
-            from++;
-    }
-    size_t length = strcspn(from, " \t;");
+    gm_ptx_print_opcode(l->inst, text, sizeof text);
+    const char *from = text;
+    size_t length = strlen(text);
     gm_program *p = l->program;
     /* The same words once. */
     const char *last = p->count ? p->places[p->count - 1].opcode : NULL;
@@ -512,8 +507,13 @@ static gm_status lower_function(gm_lower_all *all, uint32_t number)
 {
     const gm_ptx_function *f = &all->module->functions[all->functions[number]];
     gm_program *p = all->program;
-    gm_lower l = {.module = all->module, .function = f, .program = p, .failure = all->failure, .number = number,
-                  .all = all, .opcode = ""};
+    gm_lower l = {.module = all->module,
+                  .function = f,
+                  .program = p,
+                  .failure = all->failure,
+                  .number = number,
+                  .all = all,
+                  .opcode = ""};
     gm_status status = gm_flow_make(&l.flow, all->module, f);
     if (status) {
         all->failure->status = status;
@@ -602,7 +602,8 @@ static void reach_all(reach *r)
     }
 }
 
-/* Addresses of all variables that the kernel can name. Shared memory: those of fixed size in order, then the launch's. */
+/* Addresses of all variables that the kernel can name. Shared memory: those of fixed size in order, then the launch's.
+ */
 static gm_status place_variables(gm_lower_all *all, const uint8_t *used)
 {
     const gm_ptx *module = all->module;

@@ -45,12 +45,12 @@ typedef struct gm_lower {
     gm_status status;
     uint32_t number; /* of the function in the program */
     gm_flow flow;
-    uint32_t *slot;      /* of each register */
-    uint32_t frame;      /* bytes so far */
-    uint32_t temps[4];   /* where those of 2, 4, 8, 16 bytes begin; predicates: pred_temps */
+    uint32_t *slot;    /* of each register */
+    uint32_t frame;    /* bytes so far */
+    uint32_t temps[4]; /* where those of 2, 4, 8, 16 bytes begin; predicates: pred_temps */
     uint32_t pred_temps, pred_bytes, zero_from, zero_bytes, local_slot;
-    uint8_t *aliased;    /* registers that stand for a constant: nothing is written for what defines them */
-    int private_slots;   /* no two registers share one */
+    uint8_t *aliased;  /* registers that stand for a constant: nothing is written for what defines them */
+    int private_slots; /* no two registers share one */
     const char *opcode;
     uint32_t used_temps, used_pred_temps;
     /* constants */
@@ -68,13 +68,13 @@ typedef struct gm_lower_all {
     const gm_ptx *module;
     gm_program *program;
     gm_failure *failure;
-    uint64_t *address;      /* of each variable in its space; of .param variables of calls their slot */
-    uint32_t *function_of;  /* function of the module -> of the program, or GM_NOWHERE */
-    uint32_t *functions;    /* the other way round */
+    uint64_t *address;     /* of each variable in its space; of .param variables of calls their slot */
+    uint32_t *function_of; /* function of the module -> of the program, or GM_NOWHERE */
+    uint32_t *functions;   /* the other way round */
     uint32_t function_count;
-    uint64_t *local_bytes;  /* of each function */
+    uint64_t *local_bytes; /* of each function */
     size_t code_room, place_room, list_room, argument_room, site_room;
-    uint16_t *names;        /* hash of handlers' names */
+    uint16_t *names; /* hash of handlers' names */
 } gm_lower_all;
 
 gm_status gm_lower_kernel(gm_program *program, const gm_ptx *module, const gm_ptx_function *entry, gm_failure *failure);
@@ -82,7 +82,7 @@ void gm_program_free(gm_program *program);
 
 /* Says what is not executed, once; later calls change nothing. */
 void gm_lower_refuse(gm_lower *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
-gm_insn *gm_lower_emit(gm_lower *l, gm_do what);                 /* guard and place set; never NULL */
+gm_insn *gm_lower_emit(gm_lower *l, gm_do what); /* guard and place set; never NULL */
 gm_insn *gm_lower_named(gm_lower *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 uint32_t gm_lower_constant(gm_lower *l, gm_filler filler, uint32_t bytes, uint64_t value, uint64_t high);
 uint32_t gm_lower_list(gm_lower *l, const uint32_t *slots, uint32_t count);

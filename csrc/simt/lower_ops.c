@@ -267,7 +267,8 @@ static void multiply_24(gm_lower *l, int adds)
     uint32_t product = adds ? gm_lower_temp(l, 4) : d;
     with(gm_lower_named(l, "mul_24_%s_%s", part, type_text(type)), product, a, b, 0);
     if (adds)
-        with(gm_lower_named(l, l->inst->mod[GM_FIELD_SAT] ? "add_sat_s32" : "add_b32"), d, product, in_slot(l, 3, 4), 0);
+        with(gm_lower_named(l, l->inst->mod[GM_FIELD_SAT] ? "add_sat_s32" : "add_b32"), d, product, in_slot(l, 3, 4),
+             0);
 }
 
 /* add.cc, addc and the like; mad.cc with the product first. */
@@ -282,7 +283,8 @@ static void carries(gm_lower *l, const char *name, int in_carry, int out_carry, 
              part, a, b, 0);
         a = part, b = c;
     }
-    gm_insn *in = with(gm_lower_named(l, "carry_%s_%s", name, bits_text(bytes)), out_slot(l, 0, bytes), a, b, GM_CARRY_SLOT);
+    gm_insn *in =
+        with(gm_lower_named(l, "carry_%s_%s", name, bits_text(bytes)), out_slot(l, 0, bytes), a, b, GM_CARRY_SLOT);
     in->k = (uint8_t)in_carry, in->n = (uint8_t)out_carry, in->e = GM_CARRY_SLOT;
 }
 
@@ -341,7 +343,8 @@ static void function_of_one(gm_lower *l, const char *name, gm_arithmetic exact)
         in->n = (uint8_t)(rounding(l) | (ftz && type == GM_PTX_F32 ? GM_FLUSH : 0));
     } else if (gm_ptx_types[type].lanes == 2) {
         const char *half = type == GM_PTX_F16X2 ? "f16" : "bf16";
-        uint32_t low = gm_lower_temp(l, 2), high = gm_lower_temp(l, 2), r0 = gm_lower_temp(l, 2), r1 = gm_lower_temp(l, 2);
+        uint32_t low = gm_lower_temp(l, 2), high = gm_lower_temp(l, 2), r0 = gm_lower_temp(l, 2),
+                 r1 = gm_lower_temp(l, 2);
         with(gm_lower_named(l, "low_b16_b32"), low, a, 0, 0);
         with(gm_lower_named(l, "high_b16_b32"), high, a, 0, 0);
         with(gm_lower_named(l, "%s_%s", name, half), r0, low, 0, 0);
@@ -444,7 +447,10 @@ static void set_value(gm_lower *l)
 {
     uint8_t to = l->inst->type[0], type = l->inst->type[1];
     uint32_t bytes = type_bytes(type), own = type_bytes(to), a = in_slot(l, 1, bytes), b = in_slot(l, 2, bytes);
-    uint64_t truth = to == GM_PTX_F32 ? 0x3f800000 : to == GM_PTX_F16 ? 0x3c00 : to == GM_PTX_BF16 ? 0x3f80 : UINT64_MAX;
+    uint64_t truth = to == GM_PTX_F32    ? 0x3f800000
+                     : to == GM_PTX_F16  ? 0x3c00
+                     : to == GM_PTX_BF16 ? 0x3f80
+                                         : UINT64_MAX;
     if (gm_ptx_types[type].lanes == 2) {
         uint8_t half = type == GM_PTX_F16X2 ? GM_PTX_F16 : GM_PTX_BF16;
         uint32_t r[2];
@@ -483,8 +489,8 @@ static void select_sign(gm_lower *l)
     uint8_t by = l->inst->type[1];
     uint32_t bytes = type_bytes(l->inst->type[0]), a = in_slot(l, 1, bytes), b = in_slot(l, 2, bytes);
     uint32_t c = in_slot(l, 3, 4), t = gm_lower_temp(l, 1);
-    with(gm_lower_named(l, "setp_ge_%s", by == GM_PTX_F32 ? (l->inst->mod[GM_FIELD_FTZ] ? "ftz_f32" : "f32") : "s32"), t,
-         c, bits_constant(l, 4, 0), 0);
+    with(gm_lower_named(l, "setp_ge_%s", by == GM_PTX_F32 ? (l->inst->mod[GM_FIELD_FTZ] ? "ftz_f32" : "f32") : "s32"),
+         t, c, bits_constant(l, 4, 0), 0);
     with(gm_lower_named(l, "selp_%s", bits_text(bytes)), out_slot(l, 0, bytes), a, b, t);
 }
 
@@ -713,7 +719,8 @@ static void convert(gm_lower *l)
             uint32_t wide = gm_lower_temp(l, 8);
             halves[k] = gm_lower_temp(l, 2);
             with(gm_lower_named(l, "cvt_f64_f32"), wide, k ? a : b, 0, 0);
-            in = with(gm_lower_named(l, "round_cvt_%s_f64", to == GM_PTX_F16X2 ? "f16" : "bf16"), halves[k], wide, 0, 0);
+            in =
+                with(gm_lower_named(l, "round_cvt_%s_f64", to == GM_PTX_F16X2 ? "f16" : "bf16"), halves[k], wide, 0, 0);
             in->k = (uint8_t)round, in->n = (uint8_t)(relu ? GM_RELU : 0);
         }
         with(gm_lower_named(l, "pack_b32_b16"), out_slot(l, 0, 4), halves[0], halves[1], 0);
@@ -724,14 +731,14 @@ static void convert(gm_lower *l)
             gm_lower_named(l, "?");
             return;
         }
-        with(gm_lower_named(l, "cvt_%s_tf32_f32", mod == GM_MOD_RNA ? "rna" : "rn"), out_slot(l, 0, 4), in_slot(l, 1, 4), 0,
-             0);
+        with(gm_lower_named(l, "cvt_%s_tf32_f32", mod == GM_MOD_RNA ? "rna" : "rn"), out_slot(l, 0, 4),
+             in_slot(l, 1, 4), 0, 0);
         return;
     }
     if (is_float(from) && !is_float(to)) { /* float to integer */
         const gm_ptx_type_info *t = &gm_ptx_types[to];
-        if (to == GM_PTX_S32 && from == GM_PTX_F32 && round == GM_ROUND_ZERO && !ftz &&
-            d->kind == GM_OPERAND_REG && gm_register_bytes(&l->function->regs[d->index]) == 4) {
+        if (to == GM_PTX_S32 && from == GM_PTX_F32 && round == GM_ROUND_ZERO && !ftz && d->kind == GM_OPERAND_REG &&
+            gm_register_bytes(&l->function->regs[d->index]) == 4) {
             with(gm_lower_named(l, "cvt_rzi_s32_f32"), l->slot[d->index], source(l, s, 4), 0, 0);
             return;
         }
@@ -740,7 +747,10 @@ static void convert(gm_lower *l)
         in = with(gm_lower_named(l, wide ? "integer_f64" : "integer_f32"), r, value, 0, 0);
         in->k = (uint8_t)round;
         in->n = (uint8_t)((t->kind == GM_KIND_SINT ? 0x80 : 0) | (ftz ? 0x40 : 0) |
-                          (t->bits == 8 ? 0 : t->bits == 16 ? 1 : t->bits == 32 ? 2 : 3));
+                          (t->bits == 8    ? 0
+                           : t->bits == 16 ? 1
+                           : t->bits == 32 ? 2
+                                           : 3));
         deliver(l, d, to, r, 8);
         return;
     }
@@ -762,7 +772,8 @@ static void convert(gm_lower *l)
             in->k = (uint8_t)round;
         } else {
             uint32_t value = extended(l, s, from, wide ? 8 : 4);
-            with(gm_lower_named(l, "cvt_%s_%c%u", type_text(to), is_signed ? 's' : 'u', wide ? 64 : 32), r, value, 0, 0);
+            with(gm_lower_named(l, "cvt_%s_%c%u", type_text(to), is_signed ? 's' : 'u', wide ? 64 : 32), r, value, 0,
+                 0);
         }
         if (sat)
             with(gm_lower_named(l, "clip_%s", type_text(to)), r, r, 0, 0);
@@ -990,7 +1001,8 @@ static void load_or_store(gm_lower *l, int writes)
     }
     if (space == GM_SPACE_PARAM && variable && is_argument(l, address->index)) {
         const gm_ptx_variable *v = &l->module->variables[address->index];
-        if (address->offset < 0 || (uint64_t)address->offset > v->size || item * n > v->size - (uint64_t)address->offset) {
+        if (address->offset < 0 || (uint64_t)address->offset > v->size ||
+            item * n > v->size - (uint64_t)address->offset) {
             gm_lower_refuse(l, "an access beyond the parameter %s", v->name);
             return;
         }
@@ -1130,7 +1142,8 @@ static void match(gm_lower *l)
     int all = has(l, GM_FIELD_OP, GM_MOD_ALL);
     uint32_t at = all ? 2 : 1, a = in_slot(l, at, bytes), members = in_slot(l, at + 1, 4);
     const gm_ptx_operand *p = operand(l, 1);
-    gm_insn *in = with(gm_lower_named(l, "match_%s_%s", all ? "all" : "any", bits_text(bytes)), out_slot(l, 0, 4), a, 0, 0);
+    gm_insn *in =
+        with(gm_lower_named(l, "match_%s_%s", all ? "all" : "any", bits_text(bytes)), out_slot(l, 0, 4), a, 0, 0);
     in->e = members;
     in->f = all && p->kind == GM_OPERAND_REG ? l->slot[p->index] : GM_NOWHERE;
 }
@@ -1267,7 +1280,8 @@ static void copy_async(gm_lower *l)
 {
     const gm_ptx_operand *to = operand(l, 0), *from = operand(l, 1), *size = operand(l, 2), *length = operand(l, 3);
     uint32_t to_wide, from_wide, bytes = (uint32_t)size->bits;
-    uint32_t target = base_slot(l, to, GM_SPACE_SHARED, &to_wide), origin = base_slot(l, from, GM_SPACE_GLOBAL, &from_wide);
+    uint32_t target = base_slot(l, to, GM_SPACE_SHARED, &to_wide),
+             origin = base_slot(l, from, GM_SPACE_GLOBAL, &from_wide);
     if (size->kind != GM_OPERAND_IMM || (bytes != 4 && bytes != 8 && bytes != 16)) {
         gm_lower_refuse(l, "cp.async of a size other than 4, 8 or 16");
         return;

@@ -2,8 +2,8 @@
  *
  * A register is a slot of 32 lanes in a frame: 64, 128, 256 or 512 bytes for 16, 32, 64 and 128 bits (two planes of 64
  * bits, the low one first). A predicate is a word, one bit a lane. Immediates, special registers and the entry's
- * parameters are slots too, written once a frame, so every operand is a byte offset into the frame and an instruction is
- * one call through a pointer:  in = in->run(in, warp, regs).
+ * parameters are slots too, written once a frame, so every operand is a byte offset into the frame and an instruction
+ * is one call through a pointer:  in = in->run(in, warp, regs).
  *
  * Lanes of a warp that go different ways are splits (a mask and a place); a join is a point where the lanes that took a
  * branch wait for one another. Splits take turns, so one may wait for another. See warp.c. */
@@ -53,11 +53,11 @@ typedef struct gm_range {
 /* A function's code and what a call needs to know of it. The entry is function 0. */
 typedef struct gm_function {
     const char *name;
-    uint32_t start;        /* its first instruction in the code */
-    uint32_t frame_bytes;  /* all slots */
-    uint32_t local_bytes;  /* a thread's .local variables */
-    uint32_t local_slot;   /* 64-bit slot of the function's local base, an address in the local window; 0: none */
-    gm_range zero[2];      /* slots that may be read before they are written */
+    uint32_t start;       /* its first instruction in the code */
+    uint32_t frame_bytes; /* all slots */
+    uint32_t local_bytes; /* a thread's .local variables */
+    uint32_t local_slot;  /* 64-bit slot of the function's local base, an address in the local window; 0: none */
+    gm_range zero[2];     /* slots that may be read before they are written */
     const struct gm_constant *constants;
     size_t constant_count;
 } gm_function;
@@ -85,14 +85,15 @@ typedef struct gm_constant {
 /* --- memory ---------------------------------------------------------------------------------------------------- */
 
 /* Windows of the generic address space. Global memory lies above all of them. */
-#define GM_SHARED_WINDOW UINT64_C(0x0000010000000000)
-#define GM_LOCAL_WINDOW  UINT64_C(0x0000020000000000)
-#define GM_PARAM_WINDOW  UINT64_C(0x0000030000000000)
+#define GM_SHARED_WINDOW   UINT64_C(0x0000010000000000)
+#define GM_LOCAL_WINDOW    UINT64_C(0x0000020000000000)
+#define GM_PARAM_WINDOW    UINT64_C(0x0000030000000000)
 #define GM_GLOBAL_START    UINT64_C(0x0000700000000000)
 #define GM_VARIABLES_START GM_GLOBAL_START /* the module's own; buffers lie above */
 #define GM_BUFFERS_START   UINT64_C(0x0000710000000000)
-#define GM_WINDOW        UINT64_C(0x0000010000000000)
-/* Within the shared window: the block's own memory at 0, that of the block of rank r in its cluster at (r + 1) << 24. */
+#define GM_WINDOW          UINT64_C(0x0000010000000000)
+/* Within the shared window: the block's own memory at 0, that of the block of rank r in its cluster at (r + 1) << 24.
+ */
 #define GM_RANK_SHIFT 24
 
 typedef struct gm_segment {
@@ -187,11 +188,11 @@ struct gm_warp {
     const gm_insn *code;
     gm_block *block;
     gm_worker *worker;
-    uint8_t *local;         /* this warp's: a lane's bytes are `local_bytes` apart */
+    uint8_t *local; /* this warp's: a lane's bytes are `local_bytes` apart */
     uint64_t local_bytes;
-    uint32_t index;         /* in its block */
-    uint32_t split_count;   /* besides the one that runs */
-    uint32_t absent;    /* lanes whose last shuffle asked a lane that was not there */
+    uint32_t index;       /* in its block */
+    uint32_t split_count; /* besides the one that runs */
+    uint32_t absent;      /* lanes whose last shuffle asked a lane that was not there */
     uint8_t has_now, done, polled, gathered, turn_over, asked;
     gm_handler *step; /* NULL, or what executes in the place of the loop: where registers are watched */
     uint64_t cluster_turn[GM_LANES];
@@ -211,7 +212,7 @@ typedef struct gm_barrier {
 struct gm_block {
     uint32_t ctaid[3], rank;
     uint64_t number; /* in the grid, x fastest */
-    uint32_t live; /* threads */
+    uint32_t live;   /* threads */
     uint32_t warp_count;
     uint8_t *shared;
     gm_warp *warps;
@@ -249,7 +250,7 @@ typedef struct gm_program_variable {
 
 /* A decoded kernel: one for all runs. */
 typedef struct gm_program {
-    gm_insn *code; /* `run` not set */
+    gm_insn *code;    /* `run` not set */
     gm_place *places; /* of the code, one each */
     size_t count;
     uint32_t *lists;
@@ -267,8 +268,8 @@ typedef struct gm_program {
     gm_words *words;
     gm_program_variable *variables;
     size_t variable_count;
-    uint64_t *addresses;     /* of every variable of the module, in its space */
-    uint32_t dynamic_offset; /* of the launch's shared memory behind the kernel's own */
+    uint64_t *addresses;                 /* of every variable of the module, in its space */
+    uint32_t dynamic_offset;             /* of the launch's shared memory behind the kernel's own */
     uint32_t shared_grain, global_grain; /* the narrowest accesses, at most 4 bytes */
 } gm_program;
 
@@ -283,16 +284,16 @@ typedef struct gm_run {
     const gm_segment *segments; /* in order */
     size_t segment_count;
     uint32_t grid[3], block[3], cluster[3];
-    uint32_t threads, warps;     /* of a block */
-    uint32_t shared_bytes;       /* of a block */
+    uint32_t threads, warps; /* of a block */
+    uint32_t shared_bytes;   /* of a block */
     uint32_t cluster_blocks;
     uint64_t unit_first, unit_step, unit_count;
-    _Atomic uint64_t next_unit;  /* index of the next one to begin */
+    _Atomic uint64_t next_unit; /* index of the next one to begin */
     _Atomic uint64_t instructions, memory;
-    _Atomic int stop;            /* a gm_status other than 0 ends all workers */
-    int many;                    /* several host threads: atomics must be theirs too */
+    _Atomic int stop;              /* a gm_status other than 0 ends all workers */
+    int many;                      /* several host threads: atomics must be theirs too */
     gm_watch_global *watch_global; /* NULL: not watched */
-    gm_failure *failure;         /* written by whoever sets `stop` */
+    gm_failure *failure;           /* written by whoever sets `stop` */
 } gm_run;
 
 struct gm_worker {
@@ -304,7 +305,7 @@ struct gm_worker {
     gm_unit *free_units; /* set up, not in use */
     gm_unit *resident, *last;
     uint32_t resident_count;
-    uint8_t sink[64];    /* where stores go that may not */
+    uint8_t sink[64]; /* where stores go that may not */
 };
 
 struct gm_machine {
@@ -317,16 +318,29 @@ enum { GM_TURN = 16384, GM_NOWHERE = 0xffffffff };
 typedef enum gm_rounding { GM_ROUND_EVEN, GM_ROUND_ZERO, GM_ROUND_DOWN, GM_ROUND_UP } gm_rounding;
 enum { GM_FLUSH = 4, GM_SATURATE = 8, GM_RELU = 16, GM_KEEP_NAN = 32 };
 typedef enum gm_atom {
-    GM_ATOM_ADD, GM_ATOM_MIN, GM_ATOM_MAX, GM_ATOM_INC, GM_ATOM_DEC, GM_ATOM_AND, GM_ATOM_OR, GM_ATOM_XOR,
-    GM_ATOM_EXCH, GM_ATOM_CAS
+    GM_ATOM_ADD,
+    GM_ATOM_MIN,
+    GM_ATOM_MAX,
+    GM_ATOM_INC,
+    GM_ATOM_DEC,
+    GM_ATOM_AND,
+    GM_ATOM_OR,
+    GM_ATOM_XOR,
+    GM_ATOM_EXCH,
+    GM_ATOM_CAS
 } gm_atom;
 typedef enum gm_atom_type {
-    GM_ATOM_BITS, GM_ATOM_S32, GM_ATOM_S64, GM_ATOM_F32, GM_ATOM_F64, GM_ATOM_F16, GM_ATOM_BF16, GM_ATOM_F16X2,
+    GM_ATOM_BITS,
+    GM_ATOM_S32,
+    GM_ATOM_S64,
+    GM_ATOM_F32,
+    GM_ATOM_F64,
+    GM_ATOM_F16,
+    GM_ATOM_BF16,
+    GM_ATOM_F16X2,
     GM_ATOM_BF16X2
 } gm_atom_type;
-typedef enum gm_arithmetic {
-    GM_ADD, GM_SUB, GM_MUL, GM_FMA, GM_DIV, GM_SQRT, GM_RCP, GM_MIN, GM_MAX
-} gm_arithmetic;
+typedef enum gm_arithmetic { GM_ADD, GM_SUB, GM_MUL, GM_FMA, GM_DIV, GM_SQRT, GM_RCP, GM_MIN, GM_MAX } gm_arithmetic;
 
 /* --- what the handlers call ------------------------------------------------------------------------------------ */
 
@@ -355,7 +369,7 @@ const gm_insn *gm_cluster_wait(gm_warp *w, const gm_insn *in, uint32_t lanes);
 void gm_cluster_check(gm_unit *unit, uint32_t exited);
 void gm_barrier_left(gm_block *block, uint32_t threads);
 
-/* memory.c: where each lane of `mask` reaches; lanes that may not become findings and are left out of the result. */
+/* reach.c: where each lane of `mask` reaches; lanes that may not become findings and are left out of the result. */
 uint32_t gm_reach(gm_warp *w, const gm_insn *in, gm_space space, uint32_t mask, const uint64_t address[GM_LANES],
                   uint32_t bytes, int writes, uint8_t *where[GM_LANES]);
 /* cp.async: where each lane reads (those of `reads`) and writes. */
@@ -371,7 +385,3 @@ void gm_found(gm_warp *w, const gm_insn *in, gm_finding_kind kind, uint32_t lane
 void gm_stop(gm_run *run, gm_status status, const char *text);
 void gm_lock(const void *at); /* of atomics, where several host threads run */
 void gm_unlock(const void *at);
-/* async.c */
-const gm_insn *gm_mbarrier(gm_warp *w, const gm_insn *in, uint8_t *regs, uint32_t lanes);
-const gm_insn *gm_bulk_copy(gm_warp *w, const gm_insn *in, uint8_t *regs, uint32_t lanes);
-const gm_insn *gm_mma(gm_warp *w, const gm_insn *in, uint8_t *regs, uint32_t lanes);

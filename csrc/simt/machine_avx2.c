@@ -24,6 +24,5 @@ static int runs_here(void)
            __builtin_cpu_supports("fma") && __builtin_cpu_supports("popcnt");
 }
 
-const gm_lens_isa gm_lens_avx2 = {"avx2", "AVX2, BMI, BMI2, FMA, POPCNT: 32-byte vectors", runs_here,
-                                  &gm_this_machine};
+const gm_lens_isa gm_lens_avx2 = {"avx2", "AVX2, BMI, BMI2, FMA, POPCNT: 32-byte vectors", runs_here, &gm_this_machine};
 #endif

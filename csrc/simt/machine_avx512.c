@@ -4,7 +4,7 @@
 #if defined(__x86_64__)
 #    if defined(__clang__)
 #        pragma clang attribute push(                                                                                  \
-            __attribute__((target("avx2,bmi,bmi2,fma,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl"))),             \
+            __attribute__((target("avx2,bmi,bmi2,fma,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl"))),              \
             apply_to = function)
 #    else
 #        pragma GCC push_options
@@ -24,9 +24,9 @@ static int runs_here(void)
 {
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-           __builtin_cpu_supports("fma") && __builtin_cpu_supports("popcnt");
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx2") &&
+           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("popcnt");
 }
 
 const gm_lens_isa gm_lens_avx512 = {"avx512", "AVX-512 F, BW, DQ and VL: 64-byte vectors, masks", runs_here,

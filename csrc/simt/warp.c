@@ -90,8 +90,7 @@ const gm_insn *gm_warp_diverge(gm_warp *w, const gm_insn *in, uint32_t taken)
             no_memory(w);
             return NULL;
         }
-        *j = (gm_join){
-            .outer = w->now.join, .at = meet, .frame = w->now.frame, .lanes = w->active, .all = j->all};
+        *j = (gm_join){.outer = w->now.join, .at = meet, .frame = w->now.frame, .lanes = w->active, .all = j->all};
         w->now.join = j;
     }
     if (meet == target) {
@@ -134,8 +133,7 @@ const gm_insn *gm_warp_branch_table(gm_warp *w, const gm_insn *in, const uint32_
             no_memory(w);
             return NULL;
         }
-        *j = (gm_join){
-            .outer = w->now.join, .at = meet, .frame = w->now.frame, .lanes = w->active, .all = j->all};
+        *j = (gm_join){.outer = w->now.join, .at = meet, .frame = w->now.frame, .lanes = w->active, .all = j->all};
         w->now.join = j;
     }
     w->has_now = 0;
@@ -423,8 +421,8 @@ int gm_warp_run(gm_warp *w)
     return ran;
 }
 
-/* Nothing in the unit can go on. Lanes at a join may be what others wait for. Lanes at an aligned barrier wait for the rest of their warp in vain: they go there
- * without it, and that is a finding. 1 if that was so. */
+/* Nothing in the unit can go on. Lanes at a join may be what others wait for. Lanes at an aligned barrier wait for the
+ * rest of their warp in vain: they go there without it, and that is a finding. 1 if that was so. */
 int gm_warp_unstick(gm_warp *w)
 {
     int any = let_go(w);

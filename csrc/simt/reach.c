@@ -447,8 +447,8 @@ uint32_t gm_reach_copy(gm_warp *w, const gm_insn *in, uint32_t lanes, uint32_t r
     if (w->block->watch && ok)
         gm_watch_copy(w->block->watch, in->x, w->index, narrow, ok, bytes);
     if (worker->run->watch_global && ok & reads)
-        gm_watch_global_access(worker->run->watch_global, &worker->findings, in->x, GM_HOW_READ, 0, w->block->ctaid, w->block->number,
-                               w->index, source, ok & reads, bytes);
+        gm_watch_global_access(worker->run->watch_global, &worker->findings, in->x, GM_HOW_READ, 0, w->block->ctaid,
+                               w->block->number, w->index, source, ok & reads, bytes);
     return ok;
 }
 
@@ -490,14 +490,13 @@ void gm_watch_accesses(gm_warp *w, const gm_insn *in, const uint32_t in_space[GM
             mine |= rank == 0 || rank - 1 == w->block->rank ? left & -left : 0;
             narrow[i] &= (1u << GM_RANK_SHIFT) - 1;
         }
-        uint32_t unwritten =
-            mine ? gm_watch_shared(w->block->watch, in->x, how, w->index, narrow, mine, bytes) : 0;
+        uint32_t unwritten = mine ? gm_watch_shared(w->block->watch, in->x, how, w->index, narrow, mine, bytes) : 0;
         if (unwritten)
             gm_watch_unwritten(w->block->watch, in->x, w->index, narrow, unwritten, bytes);
     }
     if (run->watch_global && in_space[GM_SPACE_GLOBAL])
-        gm_watch_global_access(run->watch_global, &w->worker->findings, in->x, how, run->program->site_nc[in->x], w->block->ctaid,
-                               w->block->number, w->index, address, in_space[GM_SPACE_GLOBAL], bytes);
+        gm_watch_global_access(run->watch_global, &w->worker->findings, in->x, how, run->program->site_nc[in->x],
+                               w->block->ctaid, w->block->number, w->index, address, in_space[GM_SPACE_GLOBAL], bytes);
 }
 
 /* --- atomics of several host threads --------------------------------------------------------------------------- */
