@@ -4,6 +4,7 @@
 
 #if defined(__clang__)
 #    pragma STDC FP_CONTRACT OFF
+#    pragma clang diagnostic ignored "-Wpass-failed" /* some operations have no vector form: no harm */
 #    define EACH_LANE _Pragma("clang loop vectorize(assume_safety)") for (int i = 0; i < GM_LANES; i++)
 #else
 #    define EACH_LANE _Pragma("GCC ivdep") for (int i = 0; i < GM_LANES; i++)
