@@ -55,32 +55,27 @@ static int check_memory(gm_reader *r, const gm_ptx_inst *inst, const gm_token *a
 {
     unsigned bytes = gm_ptx_types[inst->type[0]].bits / 8u * inst->vector;
     uint8_t sem = inst->mod[GM_FIELD_SEM], scope = inst->mod[GM_FIELD_SCOPE];
-    int ordered = sem == GM_MOD_RELAXED || sem == GM_MOD_ACQUIRE || sem == GM_MOD_RELEASE || sem == GM_MOD_MMIO;
+    int ordered = sem == GM_MOD_RELAXED || sem == GM_MOD_ACQUIRE || sem == GM_MOD_RELEASE;
     int is_load = inst->op == GM_OP_LD;
 
     if (inst->mod[GM_FIELD_NC] && inst->space != GM_SPACE_GLOBAL)
         return gm_read_fail(r, GM_PTX_MALFORMED, at, ".nc is for .global");
     if (bytes > (r->module.target >= 100 && inst->space == GM_SPACE_GLOBAL ? 32u : 16u))
         return gm_read_fail(r, GM_PTX_MALFORMED, at, "%u bytes are more than one access may have", bytes);
+    if (!is_load && inst->mod[GM_FIELD_SPACE] == GM_MOD_PARAM_ENTRY)
+        return gm_read_fail(r, GM_PTX_MALFORMED, at, "the parameters of an entry cannot be written");
     if (!is_load && inst->space == GM_SPACE_CONST)
         return gm_read_fail(r, GM_PTX_MALFORMED, at, ".const cannot be written");
+    if (inst->mod[GM_FIELD_MMIO] && (sem != GM_MOD_RELAXED || scope != GM_MOD_SYS))
+        return gm_read_fail(r, GM_PTX_MALFORMED, at, ".mmio goes with .relaxed.sys");
+    if (inst->mod[GM_FIELD_EVICT2] && bytes != 32)
+        return gm_read_fail(r, GM_PTX_MALFORMED, at, ".%s goes with accesses of 32 bytes",
+                            gm_ptx_mod_text((gm_ptx_mod)inst->mod[GM_FIELD_EVICT2]));
     if (ordered != (scope != GM_MOD_NONE))
         return gm_read_fail(r, GM_PTX_MALFORMED, at,
                             ordered ? "a scope is missing (.cta .cluster .gpu .sys)"
-                                    : "a scope needs .relaxed, .acquire, .release or .mmio");
+                                    : "a scope needs .relaxed, .acquire or .release");
     if (sem == (is_load ? GM_MOD_RELEASE : GM_MOD_ACQUIRE) || sem == GM_MOD_ACQ_REL || sem == GM_MOD_SC)
-        return gm_read_fail(r, GM_PTX_MALFORMED, at, "%s has no .%s", gm_ptx_op_text((gm_ptx_op)inst->op),
-                            gm_ptx_mod_text((gm_ptx_mod)sem));
-    return 1;
-}
-
-static int check_atomic(gm_reader *r, const gm_ptx_inst *inst, const gm_token *at)
-{
-    uint8_t sem = inst->mod[GM_FIELD_SEM];
-    if (inst->space != GM_SPACE_GENERIC && inst->space != GM_SPACE_GLOBAL && inst->space != GM_SPACE_SHARED &&
-        inst->space != GM_SPACE_SHARED_CLUSTER)
-        return gm_read_fail(r, GM_PTX_MALFORMED, at, "atomics are for .global and .shared");
-    if (sem == GM_MOD_WEAK || sem == GM_MOD_VOLATILE || sem == GM_MOD_SC || sem == GM_MOD_MMIO)
         return gm_read_fail(r, GM_PTX_MALFORMED, at, "%s has no .%s", gm_ptx_op_text((gm_ptx_op)inst->op),
                             gm_ptx_mod_text((gm_ptx_mod)sem));
     return 1;
@@ -131,8 +126,6 @@ int gm_read_check(gm_reader *r, const gm_ptx_inst *inst, const gm_token *at)
         [GM_OP_BRX] = check_brx,
         [GM_OP_LD] = check_memory,
         [GM_OP_ST] = check_memory,
-        [GM_OP_ATOM] = check_atomic,
-        [GM_OP_RED] = check_atomic,
         [GM_OP_SETP] = check_compare,
         [GM_OP_SET] = check_compare,
         [GM_OP_CP_ASYNC] = check_cp_async,

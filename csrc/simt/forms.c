@@ -207,7 +207,7 @@ static const char *add_spec(gm_spec *spec, const char *p)
         spec->count = COUNT_VEC;
         p++;
     } else if (*p == 'x') {
-        spec->count = p[1] == '*' ? COUNT_ANY : (uint8_t)(p[1] - '0');
+        spec->count = (uint8_t)(p[1] - '0');
         p += 2;
     }
     spec->negatable = *p == '!';

@@ -2,7 +2,7 @@
 #pragma once
 #include "read.h"
 
-enum { MAX_SPECS = 8, COUNT_VEC = 255, COUNT_ANY = 254, WORD_SETS = 6 };
+enum { MAX_SPECS = 8, COUNT_VEC = 255, WORD_SETS = 6 };
 
 /* A row of ops.def: an opcode (operands NULL) or one of its forms. gm_ptx_inst.form is such a row. */
 typedef struct gm_ptx_row {
@@ -32,11 +32,11 @@ typedef struct gm_element {
 } gm_element;
 
 typedef struct gm_spec {
-    char role;      /* d D s S r i a m n k t h c; l label, b table, f callee, R results, A arguments */
+    char role;      /* d D _ s S r i a m n k t h c; l label, b table, f callee, R results, A arguments */
     uint8_t number; /* of the type written */
     uint8_t type;   /* or one that is always the same */
     uint8_t wide;   /* twice as wide */
-    uint8_t count;  /* 0: no vector; COUNT_VEC, COUNT_ANY, or so many elements */
+    uint8_t count;  /* 0: no vector; COUNT_VEC, or so many elements */
     uint8_t negatable, optional, pair;
 } gm_spec;
 

@@ -142,15 +142,17 @@ static int value(gm_place *p, const gm_raw *raw, gm_ptx_type type, gm_ptx_operan
     to->type = (uint8_t)type;
     switch (raw->kind) {
     case RAW_SINK:
-        if (role != 'd' && role != 'D')
+        if (role != 'd' && role != 'D' && role != '_')
             return gm_read_fail(p->r, GM_PTX_MALFORMED, &raw->at, "_ is for results that nobody wants");
         to->kind = GM_OPERAND_SINK;
         return 1;
     case RAW_NUMBER:
-        if (role == 'd' || role == 'D' || role == 'r' || role == 'R')
+        if (role == '_' || role == 'd' || role == 'D' || role == 'r' || role == 'R')
             return gm_read_fail(p->r, GM_PTX_MALFORMED, &raw->at, "a register is needed here");
         return number(p, raw, type, to);
     case RAW_NAME:
+        if (role == '_')
+            return gm_read_fail(p->r, GM_PTX_MALFORMED, &raw->at, "only the sink _ may stand here");
         if (role == 'i')
             return gm_read_fail(p->r, GM_PTX_MALFORMED, &raw->at, "a number is needed here");
         return named(p, raw, type, to);
@@ -210,7 +212,7 @@ static int vector_or_value(gm_place *p, const gm_raw *raw, gm_ptx_operand *to)
     }
     if (raw->kind != RAW_VECTOR)
         return gm_read_fail(p->r, GM_PTX_MALFORMED, &raw->at, "a vector of %u is needed here", count);
-    if (p->spec->count != COUNT_ANY && raw->n != count)
+    if (raw->n != count)
         return gm_read_fail(p->r, GM_PTX_MALFORMED, &raw->at, "a vector of %u is needed here, not of %u", count,
                             raw->n);
     return vector(p, raw, type, to);
