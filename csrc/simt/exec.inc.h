@@ -146,6 +146,39 @@ typedef double __attribute__((may_alias)) f64;
         WORD(in->d) = (WORD(in->d) & ~lanes) | (r & lanes);                                                            \
         return in + 1;                                                                                                 \
     }
+#define GM_COMPARE_FLUSHED(name, T, truth)                                                                             \
+    HANDLER(name)                                                                                                      \
+    {                                                                                                                  \
+        TAKE_PART;                                                                                                     \
+        const T *pa = SLOT(T, in->a), *pb = SLOT(T, in->b);                                                            \
+        u32 r = 0;                                                                                                     \
+        EACH_LANE                                                                                                      \
+        {                                                                                                              \
+            const T a = flush(pa[i]), b = flush(pb[i]);                                                                \
+            r |= (truth) ? bit_of[i] : 0;                                                                              \
+        }                                                                                                              \
+        WORD(in->d) = (WORD(in->d) & ~lanes) | (r & lanes);                                                            \
+        return in + 1;                                                                                                 \
+    }
+#define GM_COMPARE_HALF(name, widen, truth)                                                                            \
+    HANDLER(name)                                                                                                      \
+    {                                                                                                                  \
+        TAKE_PART;                                                                                                     \
+        const u16 *pa = SLOT(u16, in->a), *pb = SLOT(u16, in->b);                                                      \
+        f32 x[GM_LANES], y[GM_LANES];                                                                                  \
+        u32 r = 0;                                                                                                     \
+        EACH_LANE x[i] = widen(pa[i]);                                                                                 \
+        EACH_LANE y[i] = widen(pb[i]);                                                                                 \
+        MADE(x);                                                                                                       \
+        MADE(y);                                                                                                       \
+        EACH_LANE                                                                                                      \
+        {                                                                                                              \
+            const f32 a = x[i], b = y[i];                                                                              \
+            r |= (truth) ? bit_of[i] : 0;                                                                              \
+        }                                                                                                              \
+        WORD(in->d) = (WORD(in->d) & ~lanes) | (r & lanes);                                                            \
+        return in + 1;                                                                                                 \
+    }
 #define GM_WORD(name, value)                                                                                           \
     HANDLER(name)                                                                                                      \
     {                                                                                                                  \
@@ -171,6 +204,7 @@ static const u32 bit_of[GM_LANES] = {
 #include "exec_flow.inc.h"
 #include "exec_memory.inc.h"
 #include "exec_warp.inc.h"
+#include "exec_matrix.inc.h"
 
 static gm_handler *const gm_handlers[GM_DO_COUNT] = {
 #define GM_HANDLER(name, ...) gm_do_##name,

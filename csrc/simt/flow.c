@@ -70,6 +70,7 @@ static uint32_t written(const gm_ptx_inst *inst)
     case GM_OP_SETMAXNREG:
         return 0;
     case GM_OP_SETP:
+        return inst->noperands > 4 ? 2 : 1;
     case GM_OP_SHFL:
     case GM_OP_ELECT:
         return 2;

@@ -103,6 +103,20 @@ typedef struct gm_lens_dim {
     uint32_t x, y, z;
 } gm_lens_dim;
 
+/* A tensor map as the lens understands it, in the 128 bytes of a CUtensorMap (whose own encoding is the driver's
+ * secret): what a parameter of that type must hold here. `address` is a place for a gm_lens_pointer (byte 8). */
+#define GM_TENSOR_MAGIC UINT32_C(0x676d746d)
+typedef struct gm_tensor_map {
+    uint32_t magic;
+    uint8_t rank, item_bytes, swizzle, reserved; /* swizzle: 0 none, 1 2 3 of 32, 64, 128 bytes */
+    uint64_t address;
+    uint64_t stride[4]; /* bytes, of the second and further axes; the first one's are neighbours */
+    uint32_t size[5];   /* items, the fastest axis first */
+    uint32_t box[5];
+    uint32_t step[5]; /* element strides; 0 is 1 */
+    uint32_t padding[5];
+} gm_tensor_map;
+
 /* What to look for besides what is always found (bounds, alignment, barriers, deadlocks, limits). */
 enum {
     GM_WATCH_SHARED = 1,    /* races in shared memory, and reads of what nobody wrote */

@@ -98,3 +98,8 @@ void gm_lower_async(gm_lower *l);
 void gm_lower_inst(gm_lower *l);
 /* If the instruction gives its destinations what a constant slot holds: that slot for destination `k`, else 0. */
 uint32_t gm_lower_alias(gm_lower *l, const gm_ptx_inst *inst, uint32_t k);
+uint32_t gm_lower_source(gm_lower *l, const gm_ptx_operand *operand, uint32_t bytes);
+uint32_t gm_lower_destination(gm_lower *l, const gm_ptx_operand *operand, uint32_t bytes);
+uint32_t gm_lower_address(gm_lower *l, const gm_ptx_operand *operand, gm_space space); /* 64 bits, its offset added */
+uint32_t gm_lower_atom(const gm_ptx_inst *inst);
+uint32_t gm_lower_atom_type(uint8_t type);

@@ -49,7 +49,7 @@ static int is_argument(const gm_lower *l, uint32_t v)
 }
 
 /* A slot of `bytes` that holds the operand's value; 1: a predicate. Wider registers are cut. */
-static uint32_t source(gm_lower *l, const gm_ptx_operand *o, uint32_t bytes)
+uint32_t gm_lower_source(gm_lower *l, const gm_ptx_operand *o, uint32_t bytes)
 {
     switch (o->kind) {
     case GM_OPERAND_REG: {
@@ -108,7 +108,7 @@ static uint32_t source(gm_lower *l, const gm_ptx_operand *o, uint32_t bytes)
     }
 }
 
-static uint32_t destination(gm_lower *l, const gm_ptx_operand *o, uint32_t bytes)
+uint32_t gm_lower_destination(gm_lower *l, const gm_ptx_operand *o, uint32_t bytes)
 {
     /* What stands for a constant is not written. */
     if (o->kind == GM_OPERAND_REG && !l->aliased[o->index])
@@ -118,12 +118,12 @@ static uint32_t destination(gm_lower *l, const gm_ptx_operand *o, uint32_t bytes
 
 static uint32_t in_slot(gm_lower *l, uint32_t at, uint32_t bytes)
 {
-    return source(l, operand(l, at), bytes);
+    return gm_lower_source(l, operand(l, at), bytes);
 }
 
 static uint32_t out_slot(gm_lower *l, uint32_t at, uint32_t bytes)
 {
-    return destination(l, operand(l, at), bytes);
+    return gm_lower_destination(l, operand(l, at), bytes);
 }
 
 /* Two steps of one instruction: operands of the second may be temporaries of the first. */
@@ -405,16 +405,23 @@ static void combine(gm_lower *l, uint32_t d, uint32_t truth, const gm_ptx_operan
             with(gm_lower_named(l, "mov_pred"), d, truth, 0, 0);
         return;
     }
-    uint32_t c = source(l, other, 1);
+    uint32_t c = gm_lower_source(l, other, 1);
     with(gm_lower_named(l, "%s_pred", gm_ptx_mod_text((gm_ptx_mod)l->inst->mod[GM_FIELD_BOOL])), d, truth, c, 0);
 }
 
 static void set_predicate(gm_lower *l)
 {
+    /* One destination or two, then a, b and the predicate that is combined. */
+    uint32_t at = l->inst->noperands - 3u;
     uint8_t type = l->inst->type[0];
-    uint32_t bytes = type_bytes(type), a = in_slot(l, 2, bytes), b = in_slot(l, 3, bytes);
-    const gm_ptx_operand *p = operand(l, 0), *q = operand(l, 1), *c = operand(l, 4);
+    uint32_t bytes = type_bytes(type), a = in_slot(l, at, bytes), b = in_slot(l, at + 1, bytes);
+    static const gm_ptx_operand none = {.kind = GM_OPERAND_NONE};
+    const gm_ptx_operand *p = operand(l, 0), *q = at == 2 ? operand(l, 1) : &none, *c = operand(l, at + 2);
     int simple = q->kind == GM_OPERAND_NONE && (c->kind == GM_OPERAND_NONE || !l->inst->mod[GM_FIELD_BOOL]);
+    if (bytes == 2 && is_float(type) && l->inst->mod[GM_FIELD_FTZ]) {
+        gm_lower_named(l, "?");
+        return;
+    }
     if (gm_ptx_types[type].lanes == 2) {
         uint8_t half = type == GM_PTX_F16X2 ? GM_PTX_F16 : GM_PTX_BF16;
         for (uint32_t k = 0; k < 2; k++) {
@@ -429,7 +436,7 @@ static void set_predicate(gm_lower *l)
         return;
     }
     if (simple) {
-        compare(l, destination(l, p, 1), type, a, b);
+        compare(l, gm_lower_destination(l, p, 1), type, a, b);
         return;
     }
     uint32_t t = gm_lower_temp(l, 1), n = gm_lower_temp(l, 1), r = gm_lower_temp(l, 1);
@@ -479,7 +486,7 @@ static void select_predicate(gm_lower *l)
     uint32_t bytes = type_bytes(l->inst->type[0]), a = in_slot(l, 1, bytes), b = in_slot(l, 2, bytes);
     const gm_ptx_operand *p = operand(l, 3);
     int plain_register = p->kind == GM_OPERAND_REG;
-    uint32_t c = plain_register ? l->slot[p->index] : source(l, p, 1);
+    uint32_t c = plain_register ? l->slot[p->index] : gm_lower_source(l, p, 1);
     gm_insn *in = with(gm_lower_named(l, "selp_%s", bits_text(bytes)), out_slot(l, 0, bytes), a, b, c);
     in->imm = plain_register && p->negated ? (int64_t)GM_FULL : 0;
 }
@@ -502,7 +509,7 @@ static void move_one(gm_lower *l, const gm_ptx_operand *d, const gm_ptx_operand 
         return;
     if (d->kind != GM_OPERAND_REG)
         return;
-    uint32_t from = source(l, s, bytes);
+    uint32_t from = gm_lower_source(l, s, bytes);
     with(gm_lower_named(l, "mov_%s", bits_text(bytes)), l->slot[d->index], from, 0, 0);
 }
 
@@ -515,7 +522,7 @@ static void move(gm_lower *l)
             move_one(l, &d->elements[k], &s->elements[k], bytes);
     } else if (d->kind == GM_OPERAND_VECTOR) {
         /* unpack */
-        uint32_t from = source(l, s, bytes), part = bytes / d->n;
+        uint32_t from = gm_lower_source(l, s, bytes), part = bytes / d->n;
         for (uint32_t k = 0; k < d->n; k++) {
             const gm_ptx_operand *to = &d->elements[k];
             if (to->kind != GM_OPERAND_REG)
@@ -538,13 +545,13 @@ static void move(gm_lower *l)
         }
     } else if (s->kind == GM_OPERAND_VECTOR) {
         /* pack */
-        uint32_t part = bytes / s->n, from[8], to = destination(l, d, bytes);
+        uint32_t part = bytes / s->n, from[8], to = gm_lower_destination(l, d, bytes);
         if (s->n > 8) {
             gm_lower_refuse(l, "a mov of %u pieces", s->n);
             return;
         }
         for (uint32_t k = 0; k < s->n; k++)
-            from[k] = source(l, &s->elements[k], part < 2 ? 2 : part);
+            from[k] = gm_lower_source(l, &s->elements[k], part < 2 ? 2 : part);
         if (bytes == 16 && part == 8) {
             uint32_t t = gm_lower_temp(l, 8);
             with(gm_lower_named(l, "mov_b64"), t, from[1], 0, 0);
@@ -587,7 +594,7 @@ static uint32_t extended(gm_lower *l, const gm_ptx_operand *o, uint8_t type, uin
             return bits_constant(l, bytes, value);
         }
     }
-    uint32_t from = source(l, o, own);
+    uint32_t from = gm_lower_source(l, o, own);
     if (t->bits == 8) {
         to = gm_lower_temp(l, bytes);
         with(gm_lower_named(l, "widen_b%u_%c8", bytes * 8, sign_letter), to, from, 0, 0);
@@ -608,7 +615,7 @@ static void deliver(gm_lower *l, const gm_ptx_operand *d, uint8_t type, uint32_t
 {
     const gm_ptx_type_info *t = &gm_ptx_types[type];
     uint32_t own = d->kind == GM_OPERAND_REG ? gm_register_bytes(&l->function->regs[d->index]) : bytes;
-    uint32_t to = destination(l, d, own), type_slot = t->bits <= 16 ? 2 : t->bits / 8;
+    uint32_t to = gm_lower_destination(l, d, own), type_slot = t->bits <= 16 ? 2 : t->bits / 8;
     char sign_letter = t->kind == GM_KIND_SINT ? 's' : 'u';
     if (bytes > type_slot) {
         uint32_t cut = t->bits == 8 || own != type_slot ? gm_lower_temp(l, type_slot) : to;
@@ -646,7 +653,7 @@ static void integer_to_integer(gm_lower *l, uint8_t to, uint8_t from)
                  l->slot[s->index], 0, 0);
         else
             with(gm_lower_named(l, "widen_b%u_%c%u", own * 8, f->kind == GM_KIND_SINT ? 's' : 'u', f->bits),
-                 destination(l, d, own), l->slot[s->index], 0, 0);
+                 gm_lower_destination(l, d, own), l->slot[s->index], 0, 0);
         return;
     }
     uint32_t bytes = type_bytes(to);
@@ -656,7 +663,7 @@ static void integer_to_integer(gm_lower *l, uint8_t to, uint8_t from)
 /* A float operand as f32 (4) or f64 (8). */
 static uint32_t as_float(gm_lower *l, const gm_ptx_operand *o, uint8_t type, uint32_t bytes)
 {
-    uint32_t from = source(l, o, type_bytes(type)), to;
+    uint32_t from = gm_lower_source(l, o, type_bytes(type)), to;
     if (type == GM_PTX_F16 || type == GM_PTX_BF16) {
         to = gm_lower_temp(l, 4);
         with(gm_lower_named(l, "cvt_f32_%s", type_text(type)), to, from, 0, 0);
@@ -739,7 +746,7 @@ static void convert(gm_lower *l)
         const gm_ptx_type_info *t = &gm_ptx_types[to];
         if (to == GM_PTX_S32 && from == GM_PTX_F32 && round == GM_ROUND_ZERO && !ftz && d->kind == GM_OPERAND_REG &&
             gm_register_bytes(&l->function->regs[d->index]) == 4) {
-            with(gm_lower_named(l, "cvt_rzi_s32_f32"), l->slot[d->index], source(l, s, 4), 0, 0);
+            with(gm_lower_named(l, "cvt_rzi_s32_f32"), l->slot[d->index], gm_lower_source(l, s, 4), 0, 0);
             return;
         }
         int wide = from == GM_PTX_F64;
@@ -758,7 +765,7 @@ static void convert(gm_lower *l)
     if (!is_float(from)) { /* integer to float */
         int wide = gm_ptx_types[from].bits == 64;
         int is_signed = gm_ptx_types[from].kind == GM_KIND_SINT;
-        uint32_t r = destination(l, d, bytes);
+        uint32_t r = gm_lower_destination(l, d, bytes);
         if (to == GM_PTX_F16 || to == GM_PTX_BF16) {
             uint32_t value = extended(l, s, from, 8), middle = gm_lower_temp(l, 8);
             in = with(gm_lower_named(l, "cvt_f64_%s", is_signed ? "s64" : "u64"), middle, value, 0, 0);
@@ -780,7 +787,7 @@ static void convert(gm_lower *l)
         return;
     }
     /* float to float */
-    uint32_t r = destination(l, d, bytes), value;
+    uint32_t r = gm_lower_destination(l, d, bytes), value;
     int half = to == GM_PTX_F16 || to == GM_PTX_BF16;
     if (whole) {
         int wide = to == GM_PTX_F64 || from == GM_PTX_F64;
@@ -805,7 +812,7 @@ static void convert(gm_lower *l)
     }
     if (half) {
         if (round == GM_ROUND_EVEN && !sat && !relu && from == GM_PTX_F32) {
-            with(gm_lower_named(l, "cvt_%s_f32", type_text(to)), r, source(l, s, 4), 0, 0);
+            with(gm_lower_named(l, "cvt_%s_f32", type_text(to)), r, gm_lower_source(l, s, 4), 0, 0);
             return;
         }
         value = as_float(l, s, from, 8);
@@ -815,14 +822,14 @@ static void convert(gm_lower *l)
         return;
     }
     if (to == GM_PTX_F32 && from == GM_PTX_F64) {
-        value = source(l, s, 8);
+        value = gm_lower_source(l, s, 8);
         in = round == GM_ROUND_EVEN ? gm_lower_named(l, "cvt_f32_f64") : gm_lower_named(l, "round_cvt_f32_f64");
         with(in, r, value, 0, 0)->k = (uint8_t)round;
     } else {
         value = as_float(l, s, from, bytes);
         if (ftz && from == GM_PTX_F32 && to == GM_PTX_F64) {
             uint32_t t = gm_lower_temp(l, 4);
-            with(gm_lower_named(l, "add_ftz_f32"), t, source(l, s, 4), bits_constant(l, 4, 0x80000000u), 0);
+            with(gm_lower_named(l, "add_ftz_f32"), t, gm_lower_source(l, s, 4), bits_constant(l, 4, 0x80000000u), 0);
             with(gm_lower_named(l, "cvt_f64_f32"), r, t, 0, 0);
         } else if (value != r) {
             with(gm_lower_named(l, "mov_%s", bits_text(bytes)), r, value, 0, 0);
@@ -907,6 +914,22 @@ static uint32_t base_slot(gm_lower *l, const gm_ptx_operand *o, gm_space space, 
     return bits_constant(l, 8, value);
 }
 
+uint32_t gm_lower_address(gm_lower *l, const gm_ptx_operand *o, gm_space space)
+{
+    uint32_t wide, base = base_slot(l, o, space, &wide);
+    if (!wide) {
+        uint32_t t = gm_lower_temp(l, 8);
+        with(gm_lower_named(l, "widen_b64_u32"), t, base, 0, 0);
+        base = t;
+    }
+    if (o->offset) {
+        uint32_t t = gm_lower_temp(l, 8);
+        with(gm_lower_named(l, "add_b64"), t, base, bits_constant(l, 8, (uint64_t)o->offset), 0);
+        base = t;
+    }
+    return base;
+}
+
 static unsigned how_of(const gm_lower *l, int writes, int atomic)
 {
     unsigned how = writes ? GM_HOW_WRITE : GM_HOW_READ;
@@ -974,7 +997,7 @@ static uint32_t data_slots(gm_lower *l, const gm_ptx_operand *o, uint32_t n, uin
             gm_lower_refuse(l, "a vector of registers of different widths");
             return 0;
         }
-        slots[k] = reads ? source(l, one, *bytes) : destination(l, one, *bytes);
+        slots[k] = reads ? gm_lower_source(l, one, *bytes) : gm_lower_destination(l, one, *bytes);
     }
     return n == 1 ? slots[0] : gm_lower_list(l, slots, n);
 }
@@ -1050,7 +1073,7 @@ static void load_or_store(gm_lower *l, int writes)
         may_communicate(l);
 }
 
-static void atomics(gm_lower *l, int gives)
+uint32_t gm_lower_atom(const gm_ptx_inst *inst)
 {
     static const struct {
         uint8_t mod, what;
@@ -1058,13 +1081,33 @@ static void atomics(gm_lower *l, int gives)
                  {GM_MOD_INC, GM_ATOM_INC}, {GM_MOD_DEC, GM_ATOM_DEC}, {GM_MOD_AND, GM_ATOM_AND},
                  {GM_MOD_OR, GM_ATOM_OR},   {GM_MOD_XOR, GM_ATOM_XOR}, {GM_MOD_EXCH, GM_ATOM_EXCH},
                  {GM_MOD_CAS, GM_ATOM_CAS}};
-    const gm_ptx_inst *inst = l->inst;
-    uint8_t type = inst->type[0], mod = inst->mod[GM_FIELD_OP] ? inst->mod[GM_FIELD_OP] : inst->mod[GM_FIELD_BOOL];
-    uint32_t n = inst->vector, item = gm_ptx_types[type].bits / 8, wide, width, what = GM_ATOM_ADD, at = gives ? 1 : 0;
-    gm_space space = (gm_space)inst->space;
+    uint8_t mod = inst->mod[GM_FIELD_OP] ? inst->mod[GM_FIELD_OP] : inst->mod[GM_FIELD_BOOL];
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         if (kinds[k].mod == mod)
-            what = kinds[k].what;
+            return kinds[k].what;
+    return GM_ATOM_ADD;
+}
+
+uint32_t gm_lower_atom_type(uint8_t type)
+{
+    return type == GM_PTX_S32      ? GM_ATOM_S32
+           : type == GM_PTX_S64    ? GM_ATOM_S64
+           : type == GM_PTX_F32    ? GM_ATOM_F32
+           : type == GM_PTX_F64    ? GM_ATOM_F64
+           : type == GM_PTX_F16    ? GM_ATOM_F16
+           : type == GM_PTX_BF16   ? GM_ATOM_BF16
+           : type == GM_PTX_F16X2  ? GM_ATOM_F16X2
+           : type == GM_PTX_BF16X2 ? GM_ATOM_BF16X2
+                                   : GM_ATOM_BITS;
+}
+
+static void atomics(gm_lower *l, int gives)
+{
+    const gm_ptx_inst *inst = l->inst;
+    uint8_t type = inst->type[0];
+    uint32_t n = inst->vector, item = gm_ptx_types[type].bits / 8, wide, width, at = gives ? 1 : 0;
+    uint32_t what = gm_lower_atom(inst);
+    gm_space space = (gm_space)inst->space;
     const gm_ptx_operand *address = operand(l, at), *value = operand(l, at + 1), *d = operand(l, 0);
     int compares = what == GM_ATOM_CAS;
     uint32_t base = base_slot(l, address, space, &wide);
@@ -1074,19 +1117,11 @@ static void atomics(gm_lower *l, int gives)
         base = t64, wide = 0x100;
     }
     int wanted = gives && d->kind != GM_OPERAND_SINK;
-    uint32_t compare = compares ? source(l, value, item) : 0;
+    uint32_t compare = compares ? gm_lower_source(l, value, item) : 0;
     uint32_t values = data_slots(l, compares ? operand(l, at + 2) : value, n, item, 1, &width);
     uint32_t results = wanted ? data_slots(l, d, n, item, 0, &width) : GM_NOWHERE;
     gm_insn *in = gm_lower_named(l, "atom_%s", space_word(space));
-    uint32_t atom_type = type == GM_PTX_S32      ? GM_ATOM_S32
-                         : type == GM_PTX_S64    ? GM_ATOM_S64
-                         : type == GM_PTX_F32    ? GM_ATOM_F32
-                         : type == GM_PTX_F64    ? GM_ATOM_F64
-                         : type == GM_PTX_F16    ? GM_ATOM_F16
-                         : type == GM_PTX_BF16   ? GM_ATOM_BF16
-                         : type == GM_PTX_F16X2  ? GM_ATOM_F16X2
-                         : type == GM_PTX_BF16X2 ? GM_ATOM_BF16X2
-                                                 : GM_ATOM_BITS;
+    uint32_t atom_type = gm_lower_atom_type(type);
     in->a = base, in->imm = address->offset, in->b = values, in->c = compare, in->d = results;
     in->k = (uint8_t)what, in->n = (uint8_t)n, in->e = atom_type | item << 8, in->f = wide | width;
     int increments = !gives && what == GM_ATOM_ADD && value->kind == GM_OPERAND_IMM && value->bits == 1 &&
@@ -1129,7 +1164,7 @@ static void vote(gm_lower *l)
 {
     int ballot = has(l, GM_FIELD_OP, GM_MOD_BALLOT);
     const gm_ptx_operand *p = operand(l, 1);
-    uint32_t a = p->kind == GM_OPERAND_REG ? l->slot[p->index] : source(l, p, 1), members = in_slot(l, 2, 4);
+    uint32_t a = p->kind == GM_OPERAND_REG ? l->slot[p->index] : gm_lower_source(l, p, 1), members = in_slot(l, 2, 4);
     gm_insn *in = with(gm_lower_named(l, "vote"), out_slot(l, 0, ballot ? 4 : 1), a, 0, 0);
     in->imm = p->kind == GM_OPERAND_REG && p->negated ? (int64_t)GM_FULL : 0;
     in->e = members;
@@ -1286,7 +1321,7 @@ static void copy_async(gm_lower *l)
         gm_lower_refuse(l, "cp.async of a size other than 4, 8 or 16");
         return;
     }
-    uint32_t partial = length->kind == GM_OPERAND_NONE ? GM_NOWHERE : source(l, length, 4);
+    uint32_t partial = length->kind == GM_OPERAND_NONE ? GM_NOWHERE : gm_lower_source(l, length, 4);
     gm_insn *in;
     if (to->offset) { /* the instruction has room for one offset */
         uint32_t t = gm_lower_temp(l, to_wide ? 8 : 4);
@@ -1310,7 +1345,7 @@ static void matrices(gm_lower *l, int writes)
     uint32_t base = base_slot(l, address, GM_SPACE_SHARED, &wide);
     for (uint32_t k = 0; k < n && k < 4; k++) {
         const gm_ptx_operand *one = data->kind == GM_OPERAND_VECTOR ? &data->elements[k] : data;
-        slots[k] = writes ? source(l, one, 4) : destination(l, one, 4);
+        slots[k] = writes ? gm_lower_source(l, one, 4) : gm_lower_destination(l, one, 4);
     }
     gm_insn *in = gm_lower_emit(l, writes ? GM_DO_stmatrix : GM_DO_ldmatrix);
     in->a = base, in->imm = address->offset, in->n = (uint8_t)n, in->k = l->inst->mod[GM_FIELD_TRANS] != 0;

@@ -383,5 +383,43 @@ void gm_watch_accesses(gm_warp *w, const gm_insn *in, const uint32_t in_space[GM
                        const uint64_t address[GM_LANES], uint32_t bytes);
 void gm_found(gm_warp *w, const gm_insn *in, gm_finding_kind kind, uint32_t lanes, const uint64_t *address);
 void gm_stop(gm_run *run, gm_status status, const char *text);
+/* `bytes` bytes from an address, aligned to `align`; NULL, and a finding, where they are not all there. */
+uint8_t *gm_reach_bytes(gm_warp *w, const gm_insn *in, uint32_t lane, gm_space space, uint64_t address, uint64_t bytes,
+                        uint32_t align, int writes);
 void gm_lock(const void *at); /* of atomics, where several host threads run */
 void gm_unlock(const void *at);
+
+/* mbarrier.c, bulk.c */
+typedef enum gm_mbarrier_kind {
+    GM_MBARRIER_INIT,
+    GM_MBARRIER_INVAL,
+    GM_MBARRIER_EXPECT,
+    GM_MBARRIER_COMPLETE,
+    GM_MBARRIER_ARRIVE,
+    GM_MBARRIER_ARRIVE_EXPECT,
+    GM_MBARRIER_DROP,
+    GM_MBARRIER_TEST,
+    GM_MBARRIER_TRY,
+    GM_MBARRIER_PENDING
+} gm_mbarrier_kind;
+typedef enum gm_bulk { GM_BULK_IN, GM_BULK_OUT, GM_BULK_WITHIN } gm_bulk;
+typedef void gm_bulk_reduce(const gm_insn *in, uint8_t *target, const uint8_t *source, uint64_t bytes);
+const gm_insn *gm_mbarrier(gm_warp *w, const gm_insn *in, uint32_t lanes);
+void gm_mbarrier_complete(uint8_t *at, uint64_t bytes); /* so many bytes have arrived */
+const gm_insn *gm_bulk_copy(gm_warp *w, const gm_insn *in, uint32_t lanes, gm_bulk_reduce *reduce);
+const gm_insn *gm_bulk_tensor(gm_warp *w, const gm_insn *in, uint32_t lanes);
+
+/* Items of matrices, exec_matrix.inc.h */
+typedef enum gm_matrix_type {
+    GM_MATRIX_F16,
+    GM_MATRIX_BF16,
+    GM_MATRIX_TF32,
+    GM_MATRIX_E4M3,
+    GM_MATRIX_E5M2,
+    GM_MATRIX_U8,
+    GM_MATRIX_S8,
+    GM_MATRIX_U4,
+    GM_MATRIX_S4,
+    GM_MATRIX_B1,
+    GM_MATRIX_F64
+} gm_matrix_type;

@@ -452,6 +452,41 @@ uint32_t gm_reach_copy(gm_warp *w, const gm_insn *in, uint32_t lanes, uint32_t r
     return ok;
 }
 
+uint8_t *gm_reach_bytes(gm_warp *w, const gm_insn *in, uint32_t lane, gm_space space, uint64_t address, uint64_t bytes,
+                        uint32_t align, int writes)
+{
+    const gm_run *run = w->worker->run;
+    gm_finding_kind why = GM_FINDING_OUT_OF_BOUNDS;
+    uint64_t shown[GM_LANES], own = address;
+    uint8_t *host = NULL;
+    gm_space at = space_of(space, &own);
+    if (at == GM_SPACE_SHARED && own - GM_SHARED_WINDOW < GM_WINDOW)
+        own -= GM_SHARED_WINDOW; /* an address that is generic all the same */
+    if (bytes == 0)
+        return NULL;
+    if (at == GM_SPACE_SHARED && bytes <= UINT32_MAX) {
+        host = shared_at(w, own, (uint32_t)bytes);
+    } else if (at == GM_SPACE_PARAM) {
+        uint64_t size = run->program->kernel.parameter_bytes;
+        if (!writes && own < size && bytes <= size - own)
+            host = (uint8_t *)(uintptr_t)run->parameters + own;
+    } else if (at == GM_SPACE_GLOBAL) {
+        const gm_segment *s = segment_at(run, own);
+        if (s && bytes <= s->end - own) {
+            host = s->host + (own - s->start);
+            if (writes && !s->writable)
+                host = NULL, why = GM_FINDING_READ_ONLY;
+        }
+    }
+    if (host && own % align)
+        host = NULL, why = GM_FINDING_MISALIGNED;
+    if (host == NULL) {
+        shown[lane] = own;
+        found_in(w, in, why, at, bytes > UINT16_MAX ? 0 : (uint32_t)bytes, writes, 1u << lane, shown);
+    }
+    return host;
+}
+
 void gm_fence(gm_warp *w)
 {
     gm_watch_global *watch = w->worker->run->watch_global;
