@@ -390,7 +390,7 @@ static void collect(gm_lens_result *result, const gm_run *run, gm_worker *worker
         result->thread_instructions += w->lanes;
         result->blocks += w->blocks;
         for (uint32_t s = 0; s < p->kernel.site_count && w->sites; s++) {
-            gm_site_settle(p, s, &w->sites[s]);
+            gm_site_settle(run, s, &w->sites[s]);
             const uint64_t *from = (const uint64_t *)&w->sites[s].counts;
             uint64_t *to = (uint64_t *)&result->counts[s];
             for (size_t k = 0; k < sizeof(gm_lens_counts) / sizeof(uint64_t); k++)

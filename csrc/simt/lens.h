@@ -93,6 +93,14 @@ typedef struct gm_lens_buffer {
     uint64_t address;  /* out: of memory[0] */
 } gm_lens_buffer;
 
+/* How a site is counted where the machine code of the kernel makes something else of it: ptxas merges neighbours into
+ * one wide access, drops accesses, and has one lane add for its warp. It is executed as written all the same. */
+typedef struct gm_lens_counted {
+    uint16_t lane_bytes; /* 0: not counted, because another site's access fetches the bytes */
+    uint8_t access;      /* gm_access */
+    uint8_t elected;     /* one of the active lanes does it for all */
+} gm_lens_counted;
+
 /* The parameter block's 8 bytes from `at` become the address of byte `offset` of a buffer. */
 typedef struct gm_lens_pointer {
     uint32_t at, buffer;
@@ -138,6 +146,8 @@ typedef struct gm_lens_launch {
     /* Which blocks: of the units 0, 1, ... (clusters, x fastest; without clusters, blocks) those numbered first,
      * first + step, ..., `units` in number. units = 0: all from first. Parts of a grid add up to the whole. */
     uint64_t first, step, units;
+
+    const gm_lens_counted *counted; /* one a site; NULL: as they are written */
 
     int threads;           /* host threads; 0: one. Results and counters don't depend on it. */
     unsigned watch;        /* GM_WATCH_*, or 0 */

@@ -378,7 +378,7 @@ uint32_t gm_reach_copy(gm_warp *w, const gm_insn *in, uint32_t lanes, uint32_t r
 void gm_fence(gm_warp *w);
 void gm_copy_commit(gm_warp *w, uint32_t lanes);
 void gm_copy_wait(gm_warp *w, uint32_t lanes, uint32_t left, int all);
-void gm_site_settle(const gm_program *program, uint32_t site, gm_site_state *state);
+void gm_site_settle(const gm_run *run, uint32_t site, gm_site_state *state);
 void gm_watch_accesses(gm_warp *w, const gm_insn *in, const uint32_t in_space[GM_SPACE_COUNT],
                        const uint64_t address[GM_LANES], uint32_t bytes);
 void gm_found(gm_warp *w, const gm_insn *in, gm_finding_kind kind, uint32_t lanes, const uint64_t *address);

@@ -81,11 +81,18 @@ void gm_stop(gm_run *run, gm_status status, const char *text)
 /* --- counting -------------------------------------------------------------------------------------------------- */
 
 /* What one execution costs, `times` over. */
-static void charge(const gm_program *program, uint32_t site, gm_lens_counts *counts, gm_space space,
+static void charge(const gm_run *run, uint32_t site, gm_lens_counts *counts, gm_space space,
                    const uint64_t address[GM_LANES], uint32_t mask, uint32_t bytes, uint64_t times)
 {
-    const gm_lens_site *s = &program->kernel.sites[site];
-    gm_access access = (gm_access)program->site_access[site];
+    const gm_lens_site *s = &run->program->kernel.sites[site];
+    gm_access access = (gm_access)run->program->site_access[site];
+    if (run->launch->counted && space != GM_SPACE_LOCAL) {
+        const gm_lens_counted *as = &run->launch->counted[site];
+        if (as->lane_bytes == 0)
+            return;
+        bytes = as->lane_bytes, access = (gm_access)as->access;
+        mask = as->elected ? mask & (0 - mask) : mask;
+    }
     if (space == GM_SPACE_SHARED) {
         uint32_t narrow[GM_LANES];
         for (int i = 0; i < GM_LANES; i++)
@@ -119,10 +126,10 @@ static int fits(const gm_pattern *p, gm_space space, uint32_t mask, const uint64
     return 1;
 }
 
-static void settle_pattern(const gm_program *program, uint32_t site, gm_lens_counts *counts, gm_pattern *p)
+static void settle_pattern(const gm_run *run, uint32_t site, gm_lens_counts *counts, gm_pattern *p)
 {
     uint64_t address[GM_LANES];
-    uint32_t bytes = program->kernel.sites[site].lane_bytes;
+    uint32_t bytes = run->program->kernel.sites[site].lane_bytes;
     for (uint64_t phase = 0; phase < GM_PHASES; phase++) {
         uint64_t times = p->hits[phase];
         if (times == 0)
@@ -132,7 +139,7 @@ static void settle_pattern(const gm_program *program, uint32_t site, gm_lens_cou
                                                      : (UINT64_C(1) << 40) + phase + p->wide[i];
         counts->executions += times;
         counts->lanes += times * (uint64_t)__builtin_popcount(p->mask);
-        charge(program, site, counts, (gm_space)p->space, address, p->mask, bytes, times);
+        charge(run, site, counts, (gm_space)p->space, address, p->mask, bytes, times);
         p->hits[phase] = 0;
     }
 }
@@ -159,7 +166,7 @@ static gm_pattern *keep(gm_worker *worker, uint32_t site, gm_space space, uint32
     } else {
         p = s->patterns[s->oldest];
         s->oldest = (uint8_t)((s->oldest + 1) % GM_PATTERNS);
-        settle_pattern(worker->run->program, site, &s->counts, p);
+        settle_pattern(worker->run, site, &s->counts, p);
     }
     memset(p, 0, sizeof *p);
     p->mask = mask, p->space = (uint8_t)space, p->low = low, p->span = (uint64_t)(high - low) + bytes;
@@ -206,13 +213,13 @@ static void count(gm_worker *worker, uint32_t site, gm_space space, uint32_t mas
     }
     s->counts.executions++;
     s->counts.lanes += (uint64_t)__builtin_popcount(mask);
-    charge(worker->run->program, site, &s->counts, space, address, mask, bytes, 1);
+    charge(worker->run, site, &s->counts, space, address, mask, bytes, 1);
 }
 
-void gm_site_settle(const gm_program *program, uint32_t site, gm_site_state *s)
+void gm_site_settle(const gm_run *run, uint32_t site, gm_site_state *s)
 {
     for (uint32_t k = 0; k < s->used; k++)
-        settle_pattern(program, site, &s->counts, s->patterns[k]);
+        settle_pattern(run, site, &s->counts, s->patterns[k]);
     s->counts.executions += s->idle;
     s->idle = 0;
 }
@@ -324,7 +331,7 @@ static void count_local(gm_worker *worker, uint32_t site, uint32_t mask, const u
         for (int i = 0; i < GM_LANES; i++)
             word[i] = address[i] + at;
         interleave(word, mask);
-        charge(worker->run->program, site, &s->counts, GM_SPACE_LOCAL, word, mask, bytes < 4 ? bytes : 4, 1);
+        charge(worker->run, site, &s->counts, GM_SPACE_LOCAL, word, mask, bytes < 4 ? bytes : 4, 1);
     }
     s->counts.requests = requests + 1;
     s->counts.executions++;
