@@ -6,27 +6,34 @@ The ladder shows what each optimisation is worth on this machine: `stages`, `run
 `info`.
 """
 
-from .errors import UsageError, WrongResultError, end_command
+from .errors import LimitError, UsageError, WrongResultError, end_command
 
 try:
     from ._core import Array, copy, get_num_threads, matrix_transpose, permute_dims, set_num_threads, sum, transpose
 except ImportError as error:
     end_command(error)
     raise
+from . import examples as examples
 from .bench import bench
 from .info import Info, info
+from .kernel import Kernel
 from .ladder import Ladder, ladder
 from .lessons import run
 from .ops import to_aos, to_soa
+from .profile import profile
 from .result import Result
 from .stage_table import Stage, stages
+from .trace import Trace
 
 __all__ = [
     "Array",
     "Info",
+    "Kernel",
     "Ladder",
+    "LimitError",
     "Result",
     "Stage",
+    "Trace",
     "UsageError",
     "WrongResultError",
     "bench",
@@ -36,6 +43,7 @@ __all__ = [
     "ladder",
     "matrix_transpose",
     "permute_dims",
+    "profile",
     "run",
     "set_num_threads",
     "stages",

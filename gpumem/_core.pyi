@@ -1,7 +1,7 @@
 """The C extension. Its functions' documentation is in their docstrings."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar, final, overload
 
 import numpy as np
@@ -20,6 +20,23 @@ class _HasCudaStream(Protocol):
 _Stream = int | _HasCudaStream | None
 _Array = TypeVar("_Array", bound=_SpeaksDLPack | _HasCudaInterface)
 _AnyArray = np.ndarray[Any, np.dtype[Any]]
+
+@final
+class Lens:
+    def describe(self) -> dict[str, Any]: ...
+    def run(
+        self,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        cluster: tuple[int, int, int],
+        shared: int,
+        parameters: bytes,
+        pointers: list[tuple[int, int, int]],
+        buffers: list[tuple[int, int, str, int, bool]],
+        units: tuple[int, int, int],
+        options: tuple[int, int, str | None, int, int, float],
+        /,
+    ) -> dict[str, Any]: ...
 
 @final
 class Array:
@@ -128,6 +145,33 @@ def _run_stage(
     stream: _Stream,
     /,
 ) -> Any: ...
+def _lens(text: str, file: str, kernel: str | None, /) -> Lens: ...
+def _lens_isas() -> list[tuple[str, str, bool]]: ...
+def _kernel_ptx(kernel: str, /) -> str | None: ...
+def _simulate_move(
+    launch: Callable[..., object],
+    lesson: str,
+    stage: str,
+    itemsize: int,
+    shape: Sequence[int],
+    src_strides: Sequence[int],
+    dst_strides: Sequence[int],
+    src: int,
+    dst: int,
+    /,
+) -> None: ...
+def _simulate_stage(
+    launch: Callable[..., object],
+    lesson: str,
+    stage: str,
+    item: int,
+    dtype: str,
+    figures: tuple[int, ...],
+    src: int,
+    dst: int,
+    index: tuple[int, int],
+    /,
+) -> None: ...
 def _kept() -> int: ...
 def _cuda_move(
     device: int,

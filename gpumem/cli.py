@@ -74,6 +74,26 @@ def parser() -> Parser:
         made.add_argument("--output", "-o", type=Path, metavar="FILE", help="also write JSON with the raw samples")
         made.add_argument("--quiet", "-q", action="store_true", help="no progress on stderr")
 
+    def launched(made: Parser) -> None:
+        made.add_argument("file", nargs="?", type=Path, metavar="FILE", help="CUDA C (.cu) or PTX")
+        made.add_argument("--kernel", metavar="NAME", help="where the file has several")
+        made.add_argument("--grid", metavar="X,Y,Z", help="blocks")
+        made.add_argument("--block", metavar="X,Y,Z", help="threads of a block")
+        made.add_argument("--cluster", metavar="X,Y,Z", help="blocks of a cluster")
+        made.add_argument("--shared", type=int, default=0, metavar="BYTES", help="dynamic shared memory")
+        made.add_argument(
+            "--arg",
+            action="append",
+            default=[],
+            metavar="ARG",
+            help="an argument: name:type[shape]=random, zeros, ones, arange, FILE.npy or a number; a number; null",
+        )
+        made.add_argument("--arch", default="sm_90", metavar="SM", help="the chip to compile for (sm_90)")
+        made.add_argument("--option", action="append", default=[], metavar="OPT", help="an option for the compiler")
+        made.add_argument("--stage", metavar="LESSON/STAGE", help="a stage of the ladder instead of a file")
+        made.add_argument("--shape", metavar="ROWSxCOLS", help="of the stage's array, such as 1024x1024")
+        made.add_argument("--dtype", default="float32", help="of the stage's array (float32)")
+
     command("info", "what gpumem found on this machine and chose", "gpumem info\ngpumem info --json | jq .isa")
 
     stages = command("stages", "the stage table", "gpumem stages\ngpumem stages transpose --device cpu --json")
@@ -118,6 +138,37 @@ def parser() -> Parser:
     bench.add_argument("--list", action="store_true", help="print the names of the rows, and measure nothing")
     bench.add_argument("--from", type=Path, dest="recorded", metavar="FILE", help="show a recorded result instead")
     measuring(bench)
+
+    trace = command(
+        "trace",
+        "execute a kernel on the CPU and count what its memory instructions cost, line by line",
+        "gpumem trace tile.cu --kernel tile --grid 32,32 --block 32,8 "
+        "--arg out:f32[1024,1024] --arg in:f32[1024,1024]=random --arg 1024\n"
+        "gpumem trace triton.ptx --grid 128 --block 128 --shared 16 --arg x:f32[128000]=x.npy --arg out:f32[128000] "
+        "--save out=out.npy\n"
+        "gpumem trace --stage transpose/padded --shape 1024,1024 --json | jq .counters",
+    )
+    launched(trace)
+    trace.add_argument("--sample", type=float, metavar="PART", help="execute this fraction of the blocks")
+    trace.add_argument(
+        "--watch", default="shared,registers", metavar="A,B", help="hazards: shared, registers, global, or none"
+    )
+    trace.add_argument("--threads", type=int, metavar="N", help="threads of this machine to use")
+    trace.add_argument("--seconds", type=float, metavar="S", help="give up after so long")
+    trace.add_argument("--save", action="append", default=[], metavar="NAME=FILE", help="write an array to a .npy file")
+    trace.add_argument("--html", type=Path, metavar="FILE", help="also write the report as a page")
+
+    profile = command(
+        "profile",
+        "the same for a GPU, counted by Nsight Compute (ncu)",
+        "gpumem profile --stage transpose/padded --shape 8192,8192\n"
+        "gpumem profile tile.cu --kernel tile --grid 32,32 --block 32,8 --arg out:f32[1024,1024] "
+        "--arg in:f32[1024,1024]=random --arg 1024 --compare",
+    )
+    launched(profile)
+    profile.set_defaults(save=[])
+    profile.add_argument("--compare", action="store_true", help="next to what the lens counts of the same launch")
+    profile.add_argument("--html", type=Path, metavar="FILE", help="also write the report as a page")
 
     demo = command(
         "demo",
@@ -277,6 +328,25 @@ def run_bench(options: argparse.Namespace) -> None:
     put(result.every_row() if options.rows else result, options, result.to_json())
 
 
+def run_trace(options: argparse.Namespace) -> None:
+    """A kernel, or a stage, in the lens."""
+    from .trace_command import run
+
+    result = run(options)
+    put(result, options, result.to_json())
+    if result.findings:
+        kinds = ", ".join(dict.fromkeys(finding.kind for finding in result.findings))
+        raise WrongResultError(f"hazards in {result.kernel}: {kinds}; see the report")
+
+
+def run_profile(options: argparse.Namespace) -> None:
+    """A kernel, or a stage, on a GPU under Nsight Compute."""
+    from .trace_command import profiled
+
+    result = profiled(options)
+    put(result, options, result.to_json())
+
+
 def run_demo(options: argparse.Namespace) -> None:
     """The photograph, then the ladder; both as one JSON document with --json."""
     import json
@@ -296,4 +366,12 @@ def run_demo(options: argparse.Namespace) -> None:
         show(rungs)
 
 
-COMMANDS = {"info": run_info, "stages": run_stages, "ladder": run_ladder, "bench": run_bench, "demo": run_demo}
+COMMANDS = {
+    "info": run_info,
+    "stages": run_stages,
+    "ladder": run_ladder,
+    "bench": run_bench,
+    "trace": run_trace,
+    "profile": run_profile,
+    "demo": run_demo,
+}

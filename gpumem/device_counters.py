@@ -6,19 +6,25 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from . import ncu
 from .ncu import Counters, Launch
 
 RANGE = "gpumem-rung-"
-ONLY_RANGES = ["--profile-from-start", "off"]
+ONLY_RANGES = ("--profile-from-start", "off")
 
 
-def command(lesson: str, shape: Sequence[int] | None, dtype: str) -> list[str]:
-    """The child: the same interpreter, which must find the same gpumem wherever it was imported from."""
+def child(module: str, call: str) -> str:
+    """Python that calls a function of the same gpumem as this one, wherever it was imported from."""
     here = str(Path(__file__).resolve().parent.parent)
-    start = f"import sys; sys.path.insert(0, {here!r}); from gpumem.device_counters import main; main(sys.argv[1:])"
-    return [sys.executable, "-c", start, lesson, dtype, *map(str, shape or ())]
+    return f"import sys; sys.path.insert(0, {here!r}); from {module} import main; {call}"
+
+
+def command(lesson: str, shape: Sequence[int] | None, dtype: Any, rung: str = "") -> list[str]:
+    """The child: every stage of a lesson, or one rung of its ladder."""
+    start = child("gpumem.device_counters", "main(sys.argv[1:])")
+    return [sys.executable, "-c", start, lesson, rung, str(dtype), *map(str, shape or ())]
 
 
 def count(lesson: str, shape: Sequence[int] | None, dtype: str) -> dict[str, Counters]:
@@ -30,21 +36,22 @@ def count(lesson: str, shape: Sequence[int] | None, dtype: str) -> dict[str, Cou
     from .stage_table import stages
 
     names = [name for name, _, _ in rungs_of(stages(lesson, "cuda"))]
-    return by_rung(ncu.collect(command(lesson, shape, dtype), options=ONLY_RANGES), names)
+    groups = by_rung(ncu.collect(command(lesson, shape, dtype), options=ONLY_RANGES), names)
+    return {name: Counters.of(group) for name, group in groups.items()}
 
 
-def by_rung(launches: Sequence[Launch], names: Sequence[str]) -> dict[str, Counters]:
-    """Adds up the launches of each range; a stage that could not take the array has none."""
+def by_rung(launches: Sequence[Launch], names: Sequence[str]) -> dict[str, list[Launch]]:
+    """The launches of each range; a stage that could not take the array has none."""
     found: dict[str, list[Launch]] = {}
     for launch in launches:
         if match := re.search(RANGE + r"(\d+)", launch.label):
             found.setdefault(names[int(match[1])], []).append(launch)
-    return {name: Counters.of(group) for name, group in found.items()}
+    return found
 
 
 def main(arguments: Sequence[str]) -> None:
     """Each stage once, profiled, after a call that is not: the first one loads the module and takes memory."""
-    lesson, dtype, *lengths = arguments
+    lesson, rung, dtype, *lengths = arguments
     from .device_ladder import Lesson
     from .errors import UsageError
     from .stage_table import stages
@@ -54,7 +61,8 @@ def main(arguments: Sequence[str]) -> None:
     except (UsageError, MemoryError) as error:
         sys.exit(f"error: {error}")
     torch = job.torch
-    for i, entry in enumerate(job.entries(stages(lesson, "cuda"))):
+    entries = [entry for entry in job.entries(stages(lesson, "cuda")) if rung in ("", entry.name)]
+    for i, entry in enumerate(entries):
         try:
             entry.once()
         except ValueError:  # what a stage by its nature cannot take: the ladder gives the reason

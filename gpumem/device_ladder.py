@@ -39,6 +39,11 @@ def rungs_of(rows: Sequence[Stage]) -> list[tuple[str, Stage, dict[str, Any]]]:
     ]
 
 
+def indices(count: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """Where the stage `gather` reads: anywhere, and the same in every run."""
+    return np.random.default_rng(0).integers(0, count, count, dtype=np.int32)
+
+
 def tiles(torch: Any, x: Tensor, stride: int) -> Tensor:
     """The order of the lesson `banks`, along the first axis."""
     position = torch.arange(len(x), device="cuda")
@@ -105,7 +110,7 @@ class Lesson(DeviceJob):
         if stage.lesson == "layout" and stage.name.startswith("soa"):
             x = x.reshape(self.shape[::-1])
         if "index" in options:
-            options = {"index": torch.randint(0, x.numel(), (x.numel(),), dtype=torch.int32, device="cuda")}
+            options = {"index": torch.from_numpy(indices(x.numel())).cuda()}
         wanted = right_answer(torch, stage, x, options)
         kind = x.dtype if stage.lesson == "reduce" and x.is_floating_point() else wanted.dtype
         size = wanted.numel() * torch.empty(0, dtype=kind, device="cuda").element_size()

@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .trace import Trace
 
 
 class UsageError(ValueError):
@@ -17,6 +21,14 @@ class RoomError(UsageError):
 
 class WrongResultError(RuntimeError):
     """A kernel's output differs from the reference: a defect in gpumem, or in the machine's memory."""
+
+
+class LimitError(RuntimeError):
+    """A run of the lens that reached a limit. `trace` holds what was counted until then."""
+
+    def __init__(self, message: str, trace: Trace) -> None:
+        super().__init__(message)
+        self.trace = trace
 
 
 def unknown(kind: str, given: object, known: Iterable[str]) -> UsageError:

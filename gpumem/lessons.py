@@ -155,6 +155,7 @@ def run(
     index: Any = None,
     out: Any = None,
     stream: Any = None,
+    device: str | None = None,
 ) -> Any:
     """Runs one stage of a lesson, the kernel that the stage table names, and returns what it makes of x.
 
@@ -185,10 +186,13 @@ def run(
     its item `(p % 32 * stride + p // 32) % m`, so that a stride of 32 transposes full tiles. The stages access4,
     access8 and access16 do this with pieces of so many bytes instead of items, and copy what is left over.
 
-    `stream` is as for `gpumem.transpose`. Raises UsageError (a ValueError) for a lesson, stage or option that does not
-    exist, naming those that do, and for an x that has the wrong number of axes; ValueError where a stage cannot take x
-    by its nature, with the reason: an address that its accesses cannot have, records that fit no access; what the
-    operations raise for arrays that cannot be taken.
+    `stream` is as for `gpumem.transpose`. device="sim" has the lens execute the CUDA stage on the CPU, for an x in
+    host memory: what a GPU would answer, slowly.
+
+    Raises UsageError (a ValueError) for a lesson, stage or option that does not exist, naming those that do, and for an
+    x that has the wrong number of axes; ValueError where a stage cannot take x by its nature, with the reason: an
+    address that its accesses cannot have, records that fit no access; what the operations raise for arrays that cannot
+    be taken.
 
     >>> gpumem.run("transpose", "naive", np.array([[1, 2], [3, 4]]))
     array([[1, 3],
@@ -199,7 +203,38 @@ def run(
     Traceback (most recent call last):
     gpumem.errors.UsageError: read has no stages for arrays in host memory: x must be in the memory of a CUDA device
     """
+    if device == "sim":
+        return simulated(lesson, stage, x, stride=stride, offset=offset, field=field, index=index, out=out)
+    if device not in (None, _device_of(x)):
+        raise UsageError(f"device {device!r}: x is in the memory of the {_device_of(x)}; None and 'sim' are taken")
     return prepared(lesson, stage, x, stride=stride, offset=offset, field=field, index=index, out=out, stream=stream)()
+
+
+def work_of(request: Request) -> Work:
+    """What a stage makes of an array of that shape."""
+    return _WORK[request.stage.lesson](request)
+
+
+def simulated(
+    lesson: str, stage: str, x: Any, *, stride: int | None, offset: int, field: int, index: Any, out: Any
+) -> Any:
+    """`run` in the lens."""
+    from . import simulate
+
+    row = simulate.stage_named(lesson, stage)
+    source = simulate.host(x)
+    if lesson not in _WORK or row.kernel == "gm_cuda_move":
+        axes = range(source.ndim)
+        return simulate.permuted(lesson, source, axes[::-1] if lesson == "transpose" else axes, out, stage)
+    if not source.flags.c_contiguous:
+        raise UsageError(f"{row}: x has gaps, or axes in another order than C's: pass gpumem.copy(x)")
+    where = None if index is None else np.ascontiguousarray(index)
+    if where is not None and where.dtype not in (np.int32, np.int64):
+        raise UsageError(f"{row}: index must have dtype int32 or int64")
+    request = Request(row, source.shape, stride, offset, field, None if where is None else where.shape)
+    target = None if out is None else simulate.host(out, "out")
+    result, _ = simulate.run_stage(row, source, work_of(request), target, where)
+    return result if out is None else out
 
 
 def prepared(
@@ -230,7 +265,7 @@ def prepared(
         operator.index(field),
         None if index is None else tuple(map(operator.index, index.shape)),
     )
-    work = _WORK[lesson](request)
+    work = work_of(request)
     gathers = index if stage == "gather" else None
     arguments = (lesson, stage, x, work.shape, work.figures, gathers, out, stream)
     return lambda: _core._run_stage(*arguments)

@@ -137,7 +137,9 @@ def instruction(form: Form, chosen: dict[int, str], absent: frozenset[int]) -> s
     for place, spec in enumerate(form.operands):
         parts = spec.split("|")
         hint = {"h": "HINT", "c": "MULTICAST"}.get(parts[0])
-        if (place in absent and len(parts) == 1) or (hint and not any(w.field == hint and i in chosen for i, w in enumerate(form.words))):
+        if (place in absent and len(parts) == 1) or (
+            hint and not any(w.field == hint and i in chosen for i, w in enumerate(form.words))
+        ):
             continue
         text += " " if first else ", "
         if place in absent:
@@ -181,7 +183,14 @@ def samples(form: Form) -> Iterator[str]:
             variants.append({**least, **group, i: choice})
     ordered = {"SEM": "relaxed", "SCOPE": "gpu"}
     wide = {"SPACE": "global", "VEC": "v8", "TYPE": "b32"}
-    repairs = ({}, {"SPACE": "global"}, ordered, {"SEM": "relaxed", "SCOPE": "sys"}, wide, {**wide, "EVICT2": "L2::evict_last"})
+    repairs = (
+        {},
+        {"SPACE": "global"},
+        ordered,
+        {"SEM": "relaxed", "SCOPE": "sys"},
+        wide,
+        {**wide, "EVICT2": "L2::evict_last"},
+    )
     seen = set()
     optional = [i for i, spec in enumerate(form.operands) if spec.endswith("?")]
     for variant in variants:

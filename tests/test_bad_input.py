@@ -160,7 +160,7 @@ DEVICES = "there are None (where the data is), 'cpu', 'cuda' (or 'cuda:1', ...) 
         ({"device": 0}, ValueError, f"device 0: {DEVICES}"),
         ({"device": "cuda:x"}, ValueError, f"device 'cuda:x': {DEVICES}"),
         ({"device": "cuda1"}, ValueError, f"device 'cuda1': {DEVICES}"),
-        ({"device": "sim"}, RuntimeError, "device 'sim': this build has no simulator yet"),
+        ({"device": "sim", "stream": 1}, ValueError, "stream 1: the CPU has no streams, pass None"),
         ({"stream": 1}, ValueError, "stream 1: the CPU has no streams, pass None"),
         ({"stream": "s"}, ValueError, "stream 's': the CPU has no streams, pass None"),
     ],

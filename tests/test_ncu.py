@@ -44,7 +44,8 @@ def launches(lesson):
 
 
 def rungs(lesson):
-    return by_rung(launches(lesson), [name for name, _, _ in rungs_of(gpumem.stages(lesson, "cuda"))])
+    groups = by_rung(launches(lesson), [name for name, _, _ in rungs_of(gpumem.stages(lesson, "cuda"))])
+    return {name: Counters.of(group) for name, group in groups.items()}
 
 
 @pytest.fixture
@@ -187,7 +188,7 @@ def test_the_child_is_the_same_python_and_the_same_gpumem():
     program = command("transpose", (64, 32), "float32")
     assert program[0] == sys.executable
     assert str(Path(gpumem.__file__).parent.parent) in program[2]
-    assert program[3:] == ["transpose", "float32", "64", "32"]
+    assert program[3:] == ["transpose", "", "float32", "64", "32"]
 
 
 def test_counters_are_of_a_gpu():

@@ -12,14 +12,16 @@
 #include "records.h"
 #include "reduction.h"
 #include "settings.h"
+#include "simt.h"
 #include "simt_count.h"
 #include "simt_ptx.h"
 #include "simt_watch.h"
+#include "simulate.h"
 
 static int execute(PyObject *module)
 {
     gm_state *state = gm_state_of(module);
-    if (PyArray_ImportNumPyAPI() < 0 || gm_dlpack_init(state, module) < 0)
+    if (PyArray_ImportNumPyAPI() < 0 || gm_dlpack_init(state, module) < 0 || gm_simt_init(state, module) < 0)
         return -1;
     gm_find_fastest(state);
     return gm_settings_init(state);
@@ -29,6 +31,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
 {
     gm_state *state = gm_state_of(module);
     Py_VISIT(state->array_type);
+    Py_VISIT(state->lens_type);
     return 0;
 }
 
@@ -37,6 +40,7 @@ static int clear(PyObject *module)
     gm_state *state = gm_state_of(module);
     gm_owner_poll(state); /* what is still under way is left to the end of the process */
     Py_CLEAR(state->array_type);
+    Py_CLEAR(state->lens_type);
     gm_dlpack_clear(state);
     return 0;
 }
@@ -80,6 +84,19 @@ static PyMethodDef methods[] = {
     {"_run_stage", FASTCALL(gm_py_run_stage), METH_FASTCALL,
      "_run_stage($module, lesson, stage, x, shape, figures, index, out, stream, /)\n--\n\nA stage on a CUDA array; "
      "figures: n, rows, columns, items, stride, offset, field of gm_lesson_call."},
+    {"_lens", FASTCALL(gm_py_lens), METH_FASTCALL,
+     "_lens($module, text, file, kernel, /)\n--\n\nThe kernel of a PTX text (None: its only one) as a Lens; `file` is "
+     "how messages call the text."},
+    {"_lens_isas", gm_py_lens_isas, METH_NOARGS,
+     "_lens_isas($module, /)\n--\n\nRows (name, description, runs here) of the lens's executor, best first."},
+    {"_kernel_ptx", gm_py_kernel_ptx, METH_O,
+     "_kernel_ptx($module, kernel, /)\n--\n\nThe PTX of the file that has this kernel, or None."},
+    {"_simulate_move", FASTCALL(gm_py_simulate_move), METH_FASTCALL,
+     "_simulate_move($module, launch, lesson, stage, itemsize, shape, src_strides, dst_strides, src, dst, /)\n--\n\n"
+     "Moves between host addresses by the kernels of a stage: launch(kernel, grid, block, shared, arguments, memory)."},
+    {"_simulate_stage", gm_py_simulate_stage, METH_VARARGS,
+     "_simulate_stage($module, launch, lesson, stage, item, dtype, figures, src, dst, index, /)\n--\n\nThe same for a "
+     "stage as _run_stage has it; index: (address, itemsize)."},
     {"_kept", gm_py_kept, METH_NOARGS,
      "_kept($module, /)\n--\n\nGives back the arrays whose work on a stream has happened; how many are still kept."},
     {"_count", FASTCALL(gm_py_count), METH_FASTCALL,

@@ -103,6 +103,26 @@ static PyObject *into_out(gm_state *state, const gm_transfer *transfer, PyObject
     return rc < 0 ? NULL : Py_NewRef(object);
 }
 
+/* device="sim" has the lens execute the kernels; gpumem/simulate.py sees to it. */
+static PyObject *on_sim(const gm_movement *movement, PyObject *const *values)
+{
+    PyObject *const *option = values + 1 + movement->has_axes;
+    PyObject *axes = movement->has_axes && values[1] ? values[1] : Py_None, *out = option[0] ? option[0] : Py_None,
+             *stage = option[2] ? option[2] : Py_None;
+
+    if (option[3] && option[3] != Py_None) {
+        gm_raise(GM_STREAM, option[3]);
+        return NULL;
+    }
+    PyObject *simulate = PyImport_ImportModule("gpumem.simulate");
+    if (!simulate)
+        return NULL;
+    PyObject *result =
+        PyObject_CallMethod(simulate, "operation", "sOOOO", movement->parameters.function, values[0], axes, out, stage);
+    Py_DECREF(simulate);
+    return result;
+}
+
 static PyObject *move(PyObject *module, const gm_movement *movement, PyObject *const *args, Py_ssize_t nargs,
                       PyObject *kwnames)
 {
@@ -119,6 +139,8 @@ static PyObject *move(PyObject *module, const gm_movement *movement, PyObject *c
         return NULL;
     PyObject *const *option = values + 1 + movement->has_axes;
     PyObject *out = option[0];
+    if (option[1] && PyUnicode_Check(option[1]) && PyUnicode_CompareWithASCIIString(option[1], "sim") == 0)
+        return on_sim(movement, values);
     if (gm_place_from(state, option[1], option[3], values[0], &place) < 0)
         return NULL;
     gm_owner_poll(state);

@@ -8,6 +8,7 @@
 #include "../base/failure.h"
 #include "../base/plan.h"
 #include "../base/stages.h"
+#include <stddef.h>
 
 typedef struct gm_cuda_figures {
     char name[128];
@@ -105,6 +106,30 @@ gm_status gm_cuda_wait(int device, void *stream, gm_failure *failure);
 
 /* The legacy default stream, by the handle that is never mistaken for none. */
 #define GM_LEGACY_STREAM ((void *)(uintptr_t)1)
+
+/* The device that is none: its memory is the host's, its launches go to a function, and every stream of its is a
+ * simulator. What works on it: gm_cuda_move, gm_cuda_sum, gm_cuda_run_stage, gm_cuda_alloc and _free, gm_cuda_zero. The
+ * lens executes the PTX of the kernels that are launched there. */
+enum { GM_CUDA_SIMULATED = -1, GM_SIMULATED_ARRAYS = 8 };
+
+typedef struct gm_simulated_launch {
+    const char *kernel;
+    unsigned grid[3], block[3], shared;
+    void **arguments; /* as the driver takes them: a pointer to each */
+} gm_simulated_launch;
+
+typedef struct gm_simulated_array {
+    void *memory;
+    size_t bytes;
+} gm_simulated_array;
+
+typedef struct gm_simulator gm_simulator;
+struct gm_simulator {
+    int (*launch)(gm_simulator *simulator, const gm_simulated_launch *launch); /* 0: done */
+    void *context;
+    gm_simulated_array array[GM_SIMULATED_ARRAYS]; /* allocated now */
+    int count;
+};
 
 /* The PTX of the file that has this kernel, or NULL. */
 const char *gm_cuda_ptx(const char *kernel);

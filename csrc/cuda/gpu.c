@@ -1,5 +1,6 @@
 #include "gpu.h"
 #include "images.h"
+#include "simulated.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -18,7 +19,13 @@ typedef struct gm_gpu_kernels {
 } gm_gpu_kernels;
 
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic(gm_gpu_kernels *) devices[MAX_DEVICES];
+static _Atomic(gm_gpu_kernels *) devices[MAX_DEVICES + 1]; /* the last is the simulated one */
+
+/* Where a device stands there; -1 for one that there cannot be. */
+static int place_of(int ordinal)
+{
+    return ordinal == GM_CUDA_SIMULATED ? MAX_DEVICES : ordinal >= 0 && ordinal < MAX_DEVICES ? ordinal : -1;
+}
 
 int gm_entry_find(const char *name)
 {
@@ -74,13 +81,13 @@ static gm_status read_figures(const gm_driver *driver, CUdevice device, gm_cuda_
 
 static gm_gpu_kernels *open_device(int ordinal, gm_failure *failure)
 {
-    const gm_driver *driver = gm_driver_open(failure);
-    int count;
+    int is_simulated = ordinal == GM_CUDA_SIMULATED, count;
+    const gm_driver *driver = is_simulated ? &gm_driver_simulated : gm_driver_open(failure);
     CUdevice device;
 
     if (!driver || GM_CU(driver, failure, cuDeviceGetCount, &count) != GM_OK)
         return NULL;
-    if (ordinal < 0 || ordinal >= count || ordinal >= MAX_DEVICES) {
+    if (place_of(ordinal) < 0 || ordinal >= count) {
         snprintf(failure->text, sizeof failure->text, "%d; there are %d, counted from 0", ordinal, count);
         failure->status = GM_NO_DEVICE;
         return NULL;
@@ -105,13 +112,14 @@ static gm_gpu_kernels *open_device(int ordinal, gm_failure *failure)
 
 gm_gpu *gm_gpu_get(int ordinal, gm_failure *failure)
 {
-    gm_gpu_kernels *found = ordinal >= 0 && ordinal < MAX_DEVICES ? atomic_load(&devices[ordinal]) : NULL;
+    int place = place_of(ordinal);
+    gm_gpu_kernels *found = place >= 0 ? atomic_load(&devices[place]) : NULL;
     if (found)
         return &found->gpu;
     pthread_mutex_lock(&opening);
-    found = ordinal >= 0 && ordinal < MAX_DEVICES ? atomic_load(&devices[ordinal]) : NULL;
+    found = place >= 0 ? atomic_load(&devices[place]) : NULL;
     if (!found && (found = open_device(ordinal, failure)))
-        atomic_store(&devices[ordinal], found);
+        atomic_store(&devices[place], found);
     pthread_mutex_unlock(&opening);
     return found ? &found->gpu : NULL;
 }

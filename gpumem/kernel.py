@@ -1,0 +1,312 @@
+"""A kernel, from PTX or CUDA C, that the lens executes on the CPU."""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _core
+from .arguments import Layout, Parameter, lay_out
+from .errors import LimitError, UsageError, unknown
+from .listing import PTX
+from .trace import COUNTS, Trace, findings_of, sites_of
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+WATCHES = {"shared": 1, "global": 2, "registers": 4}  # GM_WATCH_*
+Dim = int | Sequence[int]
+_MEMORY = ("global", "generic")
+
+
+class Kernel:
+    """A kernel that can be executed without a GPU, and whose memory accesses are counted.
+
+    source: PTX of any compiler (nvcc, NVRTC, Triton, Numba), or CUDA C, which is compiled by NVRTC (`pip install
+    'gpumem[lens]'`) or by nvcc. name: the kernel, where the text has several; of CUDA C as it stands there ("tile",
+    "tile<float, 32>"), of PTX as it stands there. arch: the chip that CUDA C is compiled for. file: what the text is
+    called in reports, and beside which its includes are looked for. options: more for the compiler.
+
+    Raises NotImplementedError for PTX that the lens cannot execute, ValueError for a kernel that is not there and for
+    text that is no PTX, with the line; UsageError (a ValueError) for CUDA C that does not compile or where there is no
+    compiler.
+
+    >>> kernel = gpumem.Kernel(gpumem.examples.COPY)
+    >>> kernel.name, [parameter.type for parameter in kernel.parameters]
+    ('copy', ['u64', 'u64', 'u32'])
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str],
+        name: str | None = None,
+        arch: str = "sm_90",
+        *,
+        file: str | None = None,
+        options: Sequence[str] = (),
+    ) -> None:
+        from .compiler import Compiled, check_arch, is_ptx, to_ptx
+
+        if isinstance(source, os.PathLike):
+            file = file or os.fspath(source)
+            source = Path(source).read_text()
+        check_arch(arch)
+        self.file = file or ("kernel.ptx" if is_ptx(source) else "kernel.cu")
+        self.arch = arch
+        self.source = {} if is_ptx(source) else {Path(self.file).name: source}
+        compiled = Compiled(source, None) if is_ptx(source) else to_ptx(source, name, arch, self.file, options)
+        self.ptx = compiled.ptx
+        if target := re.search(r"^\s*\.target\s+(\w+)", self.ptx, re.MULTILINE):
+            self.arch = target[1]
+        self._asked = compiled.name or entry_named(self.ptx, name)
+        self._load()
+
+    def _load(self) -> None:
+        ptx_name = self.file if not self.source else f"{self.file} (PTX)"
+        self._lens = _core._lens(self.ptx, ptx_name, self._asked)
+        self._kernel = self._lens.describe()
+        self.name: str = self._kernel["name"]
+        self.parameters = tuple(Parameter(*row) for row in self._kernel["parameters"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("_lens", "_kernel", "parameters")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._load()
+
+    def __repr__(self) -> str:
+        return f"gpumem.Kernel({self.name}({', '.join(parameter.type for parameter in self.parameters)}), {self.arch})"
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory that the kernel declares; a launch may add dynamic ones."""
+        return int(self._kernel["static_shared"])
+
+    @property
+    def communicates(self) -> str:
+        """Why blocks may depend on one another, or "": an atomic, or a load that sees what others write."""
+        if self._kernel["communicates"]:
+            return f"{self._kernel['communicates']} in line {self._kernel['communicates_line']} of the PTX"
+        for opcode, _, line, _, kind, space, _ in self._kernel["sites"]:
+            if kind in ("atom", "red") and space in _MEMORY:
+                return f"{opcode} in line {line} of the PTX"
+        return ""
+
+    def trace(
+        self,
+        grid: Dim,
+        block: Dim,
+        /,
+        *args: Any,
+        shared: int = 0,
+        cluster: Dim | None = None,
+        sample: float | None = None,
+        executor: Executor | None = None,
+        watch: Iterable[str] = ("shared", "registers"),
+        threads: int | None = None,
+        instructions: int | None = None,
+        memory: int | None = None,
+        seconds: float | None = None,
+        names: Sequence[str] = (),
+    ) -> Trace:
+        """Executes a launch on the CPU, and reports what every memory instruction cost and what would go wrong.
+
+        grid, block, cluster: up to three lengths each, x first. args: as the kernel's parameters: NumPy arrays (or
+        what shares its memory with NumPy by DLPack) are the device's buffers, which hold what the kernel wrote
+        afterwards; numbers take the parameter's type; None is a null pointer, bytes a struct. A kernel reaches the
+        whole memory that an array's base owns, and nothing else: wrong accesses are findings. shared: bytes of dynamic
+        shared memory.
+
+        sample: the fraction of blocks to execute, spread over the grid; totals are scaled then. executor: spreads
+        blocks over the workers of a `concurrent.futures` executor (of processes, or a Dask client's); refused for
+        kernels whose blocks may depend on one another. watch: what to look for besides wrong addresses, barriers and
+        deadlocks, which always are found: "shared" (races and unwritten shared memory), "registers" (unwritten
+        values), "global" (races between blocks; slow). threads: as many as gpumem uses by default; results do not
+        depend on it. instructions, memory (bytes that the run itself takes), seconds: limits, by default 2**40
+        warp instructions, 1 GiB and an hour. names: what reports call the arguments.
+
+        Raises ValueError for a launch that no GPU would take, TypeError and OverflowError for arguments that the
+        parameters cannot take, LimitError (a RuntimeError) where a limit was reached, KeyboardInterrupt on Ctrl-C.
+        A deadlock is a finding.
+
+        >>> kernel = gpumem.Kernel(gpumem.examples.COPY)
+        >>> x, out = np.arange(1000, dtype="f4"), np.zeros(1000, "f4")
+        >>> trace = kernel.trace(8, 128, out, x, 1000)
+        >>> bool((out == x).all()), trace.counters["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]
+        (True, 125)
+        """
+        layout = lay_out(self.parameters, self._kernel["parameter_bytes"], args, names)
+        launch = Launch(
+            dims("grid", grid),
+            dims("block", block),
+            (0, 0, 0) if cluster is None else dims("cluster", cluster),
+            size("shared", shared, 1 << 32),
+            (
+                _core.get_num_threads() if threads is None else size("threads", threads, 1 << 16),
+                watches(watch),
+                None,
+                size("instructions", instructions or 0, 1 << 63),
+                size("memory", memory or 0, 1 << 63),
+                float(seconds or 0.0),
+            ),
+        )
+        units = launch.units(self._kernel["cluster"])
+        first, step, count = 0, 1, units
+        if sample is not None:
+            step, count = sampled(units, sample, launch.grid[0])
+        if executor is None:
+            result = self._run(launch, layout, (first, step, 0 if count == units else count))
+        else:
+            if self.communicates:
+                raise UsageError(
+                    f"{self.name}: its blocks may depend on one another ({self.communicates}), so that they cannot be "
+                    "spread over an executor: leave it out"
+                )
+            from .spread import spread
+
+            result = spread(self, executor, launch, layout, step, count)
+        return self._trace(launch, layout, result)
+
+    def launch(self, grid: Dim, block: Dim, /, *args: Any, shared: int = 0) -> None:
+        """The same launch on a GPU: arrays are copied to the first CUDA device, and back when the kernel has ended.
+
+        The arguments are those of `trace`; arrays are in host memory. To compare results, not for speed. Raises
+        RuntimeError where the driver refuses the code or the launch, UsageError where there is no driver.
+        """
+        from .launch import job_of, run, write_back
+
+        layout = lay_out(self.parameters, self._kernel["parameter_bytes"], args)
+        shape, dynamic = (dims("grid", grid), dims("block", block)), size("shared", shared, 1 << 32)
+        write_back(layout.buffers, run(job_of(self.ptx.encode() + b"\0", self.name, *shape, dynamic, layout)))
+
+    def _run(self, launch: Launch, layout: Layout, units: tuple[int, int, int]) -> dict[str, Any]:
+        """A run of some units of the grid; counters as an array, a row a site."""
+        buffers = [(each.address, each.size, each.name, 0, each.read_only) for each in layout.buffers]
+        result: dict[str, Any] = self._lens.run(
+            launch.grid,
+            launch.block,
+            launch.cluster,
+            launch.shared,
+            bytes(layout.block),
+            layout.pointers,
+            buffers,
+            units,
+            launch.options,
+        )
+        result["counts"] = np.frombuffer(result["counts"], np.uint64).reshape(-1, len(COUNTS))
+        return result
+
+    def _trace(self, launch: Launch, layout: Layout, result: dict[str, Any]) -> Trace:
+        notes: tuple[str, ...] = ()
+        if result["left_out"]:
+            notes = (f"{result['left_out']:,} more accesses that were wrong are not listed.",)
+        trace = Trace(
+            self.name,
+            launch.grid,
+            launch.block,
+            launch.shared,
+            self.arch,
+            sites_of(self._kernel["sites"], result["counts"]),
+            result["instructions"],
+            result["thread_instructions"],
+            findings_of(result["findings"], [buffer.name for buffer in layout.buffers]),
+            result["blocks"],
+            result["blocks_total"],
+            result["ended"],
+            result["why"],
+            notes=notes,
+            source={**self.source, PTX: self.ptx},
+        )
+        if trace.ended == "limit":
+            raise LimitError(f"{self.name}: stopped: {trace.why}", trace)
+        return trace
+
+
+class Launch:
+    """A launch without its arguments; can be pickled."""
+
+    def __init__(
+        self,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        cluster: tuple[int, int, int],
+        shared: int,
+        options: tuple[int, int, str | None, int, int, float],
+    ) -> None:
+        self.grid, self.block, self.cluster, self.shared, self.options = grid, block, cluster, shared, options
+
+    def units(self, declared: Sequence[int]) -> int:
+        """Clusters of the grid; blocks, where the launch has none."""
+        each = self.cluster if any(self.cluster) else declared if any(declared) else (1, 1, 1)
+        return max(math.prod(self.grid) // math.prod(max(n, 1) for n in each), 1)
+
+
+def dims(what: str, value: Dim) -> tuple[int, int, int]:
+    """Three lengths from one to three. The limits of a GPU are checked by the lens.
+
+    >>> dims("grid", 7), dims("block", (32, 8))
+    ((7, 1, 1), (32, 8, 1))
+    """
+    given = (value,) if isinstance(value, (int, np.integer)) else tuple(value)
+    if not 1 <= len(given) <= 3:
+        raise UsageError(f"{what} {value!r}: one to three lengths")
+    lengths = [size(what, length, 1 << 32) for length in given]
+    x, y, z = [*lengths, 1, 1][:3]
+    return x, y, z
+
+
+def size(what: str, value: Any, limit: int) -> int:
+    """A number from 0 to below a limit. Raises TypeError and UsageError, naming it."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{what} {value!r}: an integer") from None
+    if not 0 <= number < limit:
+        raise UsageError(f"{what} {number}: from 0 to {limit - 1}")
+    return number
+
+
+def watches(names: Iterable[str]) -> int:
+    """The bits of what is to be looked for."""
+    bits = 0
+    for name in [names] if isinstance(names, str) else names:
+        if name not in WATCHES:
+            raise unknown("hazard to watch", name, WATCHES)
+        bits |= WATCHES[name]
+    return bits
+
+
+def sampled(units: int, fraction: float, width: int) -> tuple[int, int]:
+    """Step and number of the units that make a fraction of a grid, spread over it.
+
+    The step shares no factor with the grid's width where that can be, so that not one column of blocks stands for all.
+
+    >>> sampled(1024, 0.1, 32)
+    (9, 102)
+    """
+    if not 0 < fraction <= 1:
+        raise UsageError(f"sample {fraction}: a fraction of the blocks, more than 0 and at most 1")
+    count = max(1, round(units * fraction))
+    step = max(1, units // count)
+    return next((less for less in range(step, step // 2, -1) if math.gcd(less, width) == 1), step), count
+
+
+def entry_named(ptx: str, name: str | None) -> str | None:
+    """The entry that is meant by a name: itself, or the only one that C++ made of it."""
+    entries: list[str] = re.findall(r"\.entry\s+([\w$]+)", ptx)
+    if name is None or name in entries:
+        return name
+    mangled = [entry for entry in entries if f"{len(name)}{name}" in entry]
+    if len(mangled) == 1:
+        return mangled[0]
+    if entries:
+        raise unknown("kernel", name, entries)
+    return name

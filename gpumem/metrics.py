@@ -1,0 +1,98 @@
+"""The names that Nsight Compute gives to what the lens counts, and how its sites add up to them.
+
+One table: the lens fills it from its sites, `gpumem.profile` asks Nsight Compute for the same names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+
+class Counted(Protocol):
+    """What a site counts."""
+
+    @property
+    def kind(self) -> str:
+        """load, store, atom, red, copy, bulk, ldsm or stsm."""
+
+    @property
+    def space(self) -> str:
+        """global, shared, local or generic."""
+
+
+class Metric(NamedTuple):
+    """A metric: which sites it adds up, and which of their counters."""
+
+    name: str
+    kinds: tuple[str, ...]
+    local: bool
+    counter: str
+    what: str
+
+
+_OPS = {
+    "ld": ("load", "copy"),  # cp.async counts its global side as a load
+    "st": ("store",),
+    "atom": ("atom",),
+    "red": ("red",),
+}
+_WORDS = {"ld": "loads", "st": "stores", "atom": "atomics with a result", "red": "atomics without a result"}
+_SHARED = {"ld": ("load",), "st": ("store",), "atom": ("atom", "red"), "ldsm": ("ldsm",), "stsm": ("stsm",)}
+_SHARED_WORDS = {
+    "ld": "shared loads",
+    "st": "shared stores",
+    "atom": "shared atomics",
+    "ldsm": "ldmatrix",
+    "stsm": "stmatrix",
+}
+
+INSTRUCTIONS = "smsp__inst_executed.sum"
+THREAD_INSTRUCTIONS = "smsp__thread_inst_executed.sum"
+METRICS: tuple[Metric, ...] = (
+    *(
+        Metric(
+            f"l1tex__t_{counter}_pipe_lsu_mem_global_op_{op}.sum",
+            kinds,
+            False,
+            counter,
+            f"{counter} of global {_WORDS[op]}",
+        )
+        for op, kinds in _OPS.items()
+        for counter in ("requests", "sectors")
+    ),
+    *(
+        Metric(
+            f"l1tex__t_{counter}_pipe_lsu_mem_local_op_{op}.sum",
+            _OPS[op],
+            True,
+            counter,
+            f"{counter} of local {_WORDS[op]}",
+        )
+        for op in ("ld", "st")
+        for counter in ("requests", "sectors")
+    ),
+    *(
+        Metric(
+            f"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum",
+            kinds,
+            False,
+            "wavefronts",
+            f"wavefronts of {_SHARED_WORDS[op]}",
+        )
+        for op, kinds in _SHARED.items()
+    ),
+)
+
+
+def add_up(sites: Iterable[Counted]) -> dict[str, int]:
+    """Every metric of the table, from sites."""
+    rows = list(sites)
+    return {
+        metric.name: sum(
+            getattr(site, metric.counter)
+            for site in rows
+            if site.kind in metric.kinds and (site.space == "local") == metric.local
+        )
+        for metric in METRICS
+    }

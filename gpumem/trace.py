@@ -1,0 +1,427 @@
+"""What a kernel did to memory: by instruction and source line, in Nsight Compute's words.
+
+A Trace comes from the lens, which executes PTX on the CPU, or from Nsight Compute on a GPU (`gpumem.profile`); both
+have the same shape, so that one can be compared with the other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import PurePath
+from typing import Any
+
+from .metrics import INSTRUCTIONS, METRICS, THREAD_INSTRUCTIONS, add_up
+from .table import Column, Shown, Table
+
+COUNTS = (
+    *("executions", "lanes", "requests", "sectors", "sectors_ideal", "lines"),
+    *("shared", "wavefronts", "wavefronts_ideal", "conflicts"),
+)  # in the order of gm_lens_counts
+
+
+def where(file: str | None, line: int, ptx_line: int) -> str:
+    """The source line where it is known, else the PTX's."""
+    return f"{PurePath(file).name}:{line}" if file and line else f"ptx:{ptx_line}"
+
+
+@dataclass(frozen=True)
+class Site:
+    """A memory instruction of the kernel, and what all its executions cost.
+
+    `kind` is load, store, atom, red, copy, bulk, ldsm or stsm; `width` the bytes of one lane's access. `executions`
+    are warp instructions, `lanes` the active lanes of these. `requests`, `sectors` (32 bytes) and `lines` (128 bytes)
+    are of global and local memory, `shared` counts executions that went to shared memory, `wavefronts` the passes that
+    these took, `conflicts` the passes beyond the ideal. The ideals are what the same lanes would need, had their items
+    lain side by side.
+    """
+
+    opcode: str
+    kind: str
+    space: str
+    width: int
+    file: str | None
+    line: int
+    ptx_line: int
+    executions: int = 0
+    lanes: int = 0
+    requests: int = 0
+    sectors: int = 0
+    sectors_ideal: int = 0
+    lines: int = 0
+    shared: int = 0
+    wavefronts: int = 0
+    wavefronts_ideal: int = 0
+    conflicts: int = 0
+
+    @property
+    def where(self) -> str:
+        """The source line where it is known, else the PTX's.
+
+        >>> Site("ld.global.f32", "load", "global", 4, "src/k.cu", 7, 40).where
+        'k.cu:7'
+        """
+        return where(self.file, self.line, self.ptx_line)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that would be wrong on a GPU: what, at which instruction, how often, and the first examples.
+
+    Each example has `block`, `thread`, `other_thread` (of a race), `buffer`, `address` and `offset` (bytes from the
+    buffer's start).
+    """
+
+    kind: str
+    text: str
+    space: str
+    writes: bool
+    width: int
+    opcode: str
+    file: str | None
+    line: int
+    ptx_line: int
+    other: str
+    lanes: int
+    times: int
+    examples: tuple[Mapping[str, Any], ...]
+
+    @property
+    def where(self) -> str:
+        """The source line where it is known, else the PTX's."""
+        return where(self.file, self.line, self.ptx_line) if self.opcode else ""
+
+    def __str__(self) -> str:
+        head = f"{self.where}: " if self.where else ""
+        access = f" ({self.opcode})" if self.opcode else ""
+        return f"{head}{self.kind}{access}: {self.text}; {self.example}"
+
+    @property
+    def example(self) -> str:
+        """How often it was seen, and the first time in words."""
+        seen = f"{self.lanes:,} times" if self.lanes != 1 else "once"
+        if not self.examples:
+            return seen
+        first = self.examples[0]
+        block, thread = ("({})".format(", ".join(map(str, first[name]))) for name in ("block", "thread"))
+        words = [f"{seen}, first in block {block}, thread {thread}"]
+        if first["other_thread"] is not None:
+            words.append("after thread ({})".format(", ".join(map(str, first["other_thread"]))))
+        if self.other:
+            words.append(f"against {self.other}")
+        if self.width and first["buffer"] is not None:
+            words.append(f"{self.width} bytes at {first['buffer']} {first['offset']:+d}")
+        elif self.width:
+            words.append(f"{self.width} bytes at {self.space} {first['address']:#x}")
+        return ", ".join(words)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return {**asdict(self), "examples": [dict(example) for example in self.examples]}
+
+
+@dataclass(frozen=True, repr=False)
+class Trace(Shown):
+    """What one launch did: its sites, totals, findings, and how it ended.
+
+    sites: every memory instruction of the kernel, in the order of the text. counters: totals by Nsight Compute's metric
+    names. instructions: warp instructions executed. findings: hazards; empty for a kernel without. blocks of
+    blocks_total were executed; where these are fewer (`sample=`), `counters` are scaled to the whole grid, and sites
+    are not. ended is "" for a run that came to its end, "deadlock" else, with the reason in `why`. origin is "lens" or
+    "ncu".
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    arch: str
+    sites: tuple[Site, ...]
+    instructions: int
+    thread_instructions: int
+    findings: tuple[Finding, ...] = ()
+    blocks: int = 1
+    blocks_total: int = 1
+    ended: str = ""
+    why: str = ""
+    origin: str = "lens"
+    measured: Mapping[str, int] = field(default_factory=dict)  # by Nsight Compute, where that is the origin
+    notes: tuple[str, ...] = ()
+    source: Mapping[str, str] = field(default_factory=dict)  # texts by file name, for the listing
+
+    @property
+    def scale(self) -> float:
+        """The blocks of the grid by the blocks that were executed."""
+        return self.blocks_total / self.blocks if self.blocks else 0.0
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Totals by Nsight Compute's names; scaled to the whole grid where a part was executed."""
+        if self.measured:
+            return dict(self.measured)
+        own = {
+            INSTRUCTIONS: self.instructions,
+            THREAD_INSTRUCTIONS: self.thread_instructions,
+            **add_up(self.sites),
+        }
+        if self.blocks == self.blocks_total:
+            return own
+        return {name: round(value * self.scale) for name, value in own.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: the launch, totals, sites, findings."""
+        return {
+            "schema": "gpumem.trace/1",
+            "origin": self.origin,
+            "kernel": self.kernel,
+            "arch": self.arch,
+            "grid": list(self.grid),
+            "block": list(self.block),
+            "shared": self.shared,
+            "blocks": self.blocks,
+            "blocks_total": self.blocks_total,
+            "ended": self.ended,
+            "why": self.why,
+            "instructions": self.instructions,
+            "thread_instructions": self.thread_instructions,
+            "counters": self.counters,
+            "sites": [site.to_dict() for site in self.sites],
+            "findings": [finding.to_dict() for finding in self.findings],
+            "notes": list(self.notes),
+        }
+
+    def to_json(self) -> str:
+        """The same as JSON."""
+        return json.dumps(self.to_dict(), indent=1)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Trace:
+        """A trace that was written by `to_dict`. Raises ValueError for data that was not."""
+        if data.get("schema") != "gpumem.trace/1":
+            raise ValueError(f"no trace: its schema is {data.get('schema')!r}, not 'gpumem.trace/1'")
+        plain = {entry.name: data[entry.name] for entry in fields(cls) if entry.name in data}
+        plain["grid"], plain["block"] = tuple(data["grid"]), tuple(data["block"])
+        plain["sites"] = tuple(Site(**site) for site in data["sites"])
+        plain["findings"] = tuple(
+            Finding(**{**finding, "examples": tuple(finding["examples"])}) for finding in data["findings"]
+        )
+        plain["notes"] = tuple(data["notes"])
+        if data["origin"] != "lens":
+            plain["measured"] = data["counters"]
+        return cls(**plain)
+
+    def compare(self, other: Trace) -> Comparison:
+        """Both side by side, with the differences: two layouts of one kernel, or the lens and a profile.
+
+        >>> site = Site("ld.global.f32", "load", "global", 4, "k.cu", 7, 40, requests=2, sectors=64)
+        >>> one = Trace("k", (1, 1, 1), (64, 1, 1), 0, "sm_90", (site,), 20, 640)
+        >>> two = one.with_sites([replace(site, sectors=8)])
+        >>> one.compare(two).changed["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]
+        (64, 8)
+        """
+        return Comparison(self, other)
+
+    def with_sites(self, sites: Sequence[Site]) -> Trace:
+        """The same with other sites."""
+        return replace(self, sites=tuple(sites))
+
+    def tables(self) -> list[Table]:
+        """The sites, the totals, and what was found."""
+        made = [self._site_table(), self._total_table()]
+        if self.findings:
+            made.append(self._finding_table())
+        return made
+
+    def _title(self) -> str:
+        place = "executed by the lens" if self.origin == "lens" else "counted by Nsight Compute"
+        shape = " x ".join(str(n) for n in self.grid), " x ".join(str(n) for n in self.block)
+        return f"{self.kernel}: {shape[0]} blocks of {shape[1]} threads, {place} ({self.arch})"
+
+    def _site_table(self) -> Table:
+        columns = (
+            Column("line", "left"),
+            Column("instruction", "left"),
+            Column("executed"),
+            Column("lanes"),
+            Column("sectors"),
+            Column("ideal"),
+            Column("lines"),
+            Column("wavefronts"),
+            Column("ideal"),
+            Column("conflicts"),
+            Column("share"),
+        )
+        rows = [
+            (
+                site.where,
+                site.opcode,
+                f"{site.executions:,}",
+                per(site.lanes, site.executions),
+                per(site.sectors, site.requests),
+                per(site.sectors_ideal, site.requests),
+                per(site.lines, site.requests),
+                per(site.wavefronts, site.shared),
+                per(site.wavefronts_ideal, site.shared),
+                f"{site.conflicts:,}" if site.shared else "",
+                f"{self.share(site):.0%}" if self.share(site) else "",
+            )
+            for site in self.sites
+        ]
+        wasteful = [
+            i
+            for i, site in enumerate(self.sites)
+            if site.sectors > 1.5 * site.sectors_ideal or site.conflicts > site.wavefronts_ideal / 2
+        ]
+        notes = [
+            "Lanes, sectors (32 bytes), lines (128 bytes) and wavefronts are per executed warp instruction; the share "
+            "is of all sectors, for shared memory of all wavefronts."
+        ]
+        return Table(self._title(), columns, rows, [*notes, *self._remarks()], frozenset(wasteful))
+
+    def _remarks(self) -> list[str]:
+        said = []
+        if self.ended:
+            said.append(f"The run did not come to its end: {self.why}.")
+        if self.blocks != self.blocks_total:
+            said.append(
+                f"{self.blocks:,} of {self.blocks_total:,} blocks were executed: the totals are scaled by "
+                f"{self.scale:.6g}, what stands beside an instruction is not."
+            )
+        return [*said, *self.notes]
+
+    def _total_table(self) -> Table:
+        words = {metric.name: metric.what for metric in METRICS}
+        words |= {INSTRUCTIONS: "warp instructions", THREAD_INSTRUCTIONS: "thread instructions"}
+        rows = [(name, f"{value:,}", words.get(name, "")) for name, value in self.counters.items() if value]
+        return Table("Totals", (Column("metric", "left"), Column("count"), Column("", "left", prose=True)), rows)
+
+    def _finding_table(self) -> Table:
+        rows = [(found.where, found.kind, f"{found.text}; {found.example}") for found in self.findings]
+        columns = (Column("line", "left"), Column("hazard", "left"), Column("", "left", prose=True))
+        return Table("What would go wrong on a GPU", columns, rows)
+
+    def share(self, site: Site) -> float:
+        """The part of all sectors, or for shared memory of all wavefronts, that a site takes."""
+        if site.sectors:
+            return site.sectors / sum(each.sectors for each in self.sites)
+        return site.wavefronts / sum(each.wavefronts for each in self.sites) if site.wavefronts else 0.0
+
+    def _repr_html_(self) -> str:
+        from .listing import listing
+
+        return super()._repr_html_() + listing(self)
+
+
+def per(total: int, count: int) -> str:
+    """A mean; nothing where nothing was counted.
+
+    >>> per(64, 16), per(0, 0)
+    ('4.00', '')
+    """
+    return f"{total / count:.2f}" if count else ""
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(Shown):
+    """Two traces side by side."""
+
+    first: Trace
+    second: Trace
+
+    @property
+    def changed(self) -> dict[str, tuple[int, int]]:
+        """The metrics that both have and that differ, with both values."""
+        ours, theirs = self.first.counters, self.second.counters
+        return {name: (ours[name], theirs[name]) for name in ours if name in theirs and ours[name] != theirs[name]}
+
+    @property
+    def equal(self) -> bool:
+        """Whether every metric that both have is the same."""
+        return not self.changed
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "schema": "gpumem.comparison/1",
+            "first": self.first.to_dict(),
+            "second": self.second.to_dict(),
+            "changed": {name: list(pair) for name, pair in self.changed.items()},
+        }
+
+    def to_json(self) -> str:
+        """The same as JSON."""
+        return json.dumps(self.to_dict(), indent=1)
+
+    def tables(self) -> list[Table]:
+        """One row a metric that either has."""
+        ours, theirs = self.first.counters, self.second.counters
+        names = [name for name in dict.fromkeys([*ours, *theirs]) if ours.get(name) or theirs.get(name)]
+        heads = [f"{trace.kernel} ({trace.origin})" for trace in (self.first, self.second)]
+        columns = (Column("metric", "left"), Column(heads[0]), Column(heads[1]), Column("difference"))
+        rows = [
+            (
+                name,
+                f"{ours[name]:,}" if name in ours else "not counted",
+                f"{theirs[name]:,}" if name in theirs else "not counted",
+                difference(ours.get(name), theirs.get(name)),
+            )
+            for name in names
+        ]
+        strong = frozenset(i for i, name in enumerate(names) if name in self.changed)
+        return [Table("", columns, rows, (), strong)]
+
+
+def difference(ours: int | None, theirs: int | None) -> str:
+    """What the second is against the first, in words.
+
+    >>> difference(4, 8), difference(4, 4), difference(0, 8), difference(None, 1)
+    ('+100.0 %', '=', '+8', '')
+    """
+    if ours is None or theirs is None:
+        return ""
+    if ours == theirs:
+        return "="
+    return f"{100 * (theirs - ours) / ours:+.1f} %" if ours else f"{theirs - ours:+,}"
+
+
+def sites_of(rows: Sequence[Sequence[Any]], counts: Sequence[Sequence[int]]) -> tuple[Site, ...]:
+    """Sites from `describe()["sites"]` and the counters of a run."""
+    made = []
+    for (opcode, file, ptx_line, line, kind, space, width), row in zip(rows, counts, strict=True):
+        numbers = dict(zip(COUNTS, map(int, row), strict=True))
+        made.append(Site(opcode, kind, space, width, file, line, ptx_line, **numbers))
+    return tuple(made)
+
+
+def findings_of(rows: Sequence[Mapping[str, Any]], buffers: Sequence[str]) -> tuple[Finding, ...]:
+    """Findings from the rows of a run; `buffers` are the names of the launch's buffers."""
+    made = []
+    for row in rows:
+        place, other = row["place"] or {}, row["other"] or {}
+        examples = tuple(
+            {**example, "buffer": None if example["buffer"] is None else buffers[example["buffer"]]}
+            for example in row["examples"]
+        )
+        made.append(
+            Finding(
+                row["kind"],
+                row["text"],
+                row["space"],
+                row["writes"],
+                row["bytes"],
+                place.get("opcode") or "",
+                place.get("file"),
+                place.get("file_line", 0),
+                place.get("line", 0),
+                f"{other['opcode']} at {where(other['file'], other['file_line'], other['line'])}" if other else "",
+                row["lanes"],
+                row["times"],
+                examples,
+            )
+        )
+    return tuple(made)

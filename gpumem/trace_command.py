@@ -1,0 +1,167 @@
+"""`gpumem trace`: a kernel from a file, or a stage of the ladder, executed by the lens."""
+
+from __future__ import annotations
+
+import argparse
+import html
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .errors import UsageError
+from .kernel import Kernel
+from .ladder import checked_dtype, checked_shape
+from .specs import Argument, parse
+from .trace import Comparison, Trace
+
+# What the lens raises for a kernel, a launch or arguments that cannot be meant.
+LENS_ERRORS = (NotImplementedError, ValueError, TypeError, OverflowError, RuntimeError)
+
+
+def run(options: argparse.Namespace) -> Trace:
+    """The trace that the options ask for; arrays and the page are written."""
+    check(options)
+    limits = {
+        "sample": options.sample,
+        "watch": [] if options.watch == "none" else options.watch.split(","),
+        "threads": options.threads,
+        "seconds": options.seconds,
+    }
+    try:
+        trace = traced_stage(options, limits) if options.stage else traced_file(options, limits)
+    except LENS_ERRORS as error:
+        raise UsageError(str(error)) from error
+    write_page(trace, options)
+    return trace
+
+
+def profiled(options: argparse.Namespace) -> Trace | Comparison:
+    """What the hardware counts of the launch; with --compare next to what the lens counts."""
+    from .profile import profile, profile_stage
+
+    check(options)
+    try:
+        if options.stage:
+            lesson, stage = stage_of(options)
+            counted = profile_stage(lesson, stage, shape_of(options), checked_dtype(options.dtype).name)
+        else:
+            if options.cluster:
+                raise UsageError("--cluster: a profile takes the clusters that the kernel itself declares")
+            kernel, arguments = kernel_of(options), [parse(text) for text in options.arg]
+            values = (argument.value for argument in arguments)
+            counted = profile(kernel, *launch_of(options), *values, shared=options.shared)
+        write_page(counted, options)
+        if not options.compare:
+            return counted
+        traced = traced_stage(options, {}) if options.stage else traced_file(options, {})
+    except LENS_ERRORS as error:
+        raise UsageError(str(error)) from error
+    return traced.compare(counted)
+
+
+def check(options: argparse.Namespace) -> None:
+    """Raises UsageError where the options do not say what is to be launched."""
+    if bool(options.file) == bool(options.stage):
+        raise UsageError("give a FILE, or --stage LESSON/STAGE")
+    if options.file and not (options.grid and options.block):
+        raise UsageError("give --grid and --block: the blocks, and the threads of a block")
+
+
+def kernel_of(options: argparse.Namespace) -> Kernel:
+    """The kernel of the file."""
+    try:
+        text = options.file.read_text()
+    except UnicodeDecodeError:
+        raise UsageError(f"{options.file} is no text: give CUDA C or PTX") from None
+    except OSError as error:
+        raise UsageError(f"cannot read {options.file}: {error.strerror}") from None
+    return Kernel(text, options.kernel, options.arch, file=str(options.file), options=options.option)
+
+
+def launch_of(options: argparse.Namespace) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The grid and the block."""
+    return dim("--grid", options.grid), dim("--block", options.block)
+
+
+def traced_file(options: argparse.Namespace, limits: Mapping[str, Any]) -> Trace:
+    """A kernel of the file in the lens."""
+    arguments = [parse(text) for text in options.arg]
+    save = targets(options.save, arguments)
+    trace = kernel_of(options).trace(
+        *launch_of(options),
+        *(argument.value for argument in arguments),
+        shared=options.shared,
+        cluster=dim("--cluster", options.cluster) if options.cluster else None,
+        names=[argument.name or f"argument {i}" for i, argument in enumerate(arguments)],
+        **limits,
+    )
+    for path, argument in save:
+        np.save(path, argument.value)
+    return trace
+
+
+def traced_stage(options: argparse.Namespace, limits: Mapping[str, Any]) -> Trace:
+    """A stage of the ladder in the lens."""
+    from .simulate import trace_stage
+
+    lesson, stage = stage_of(options)
+    return trace_stage(lesson, stage, shape_of(options), checked_dtype(options.dtype), **limits)
+
+
+def stage_of(options: argparse.Namespace) -> tuple[str, str]:
+    """The lesson and the stage of --stage."""
+    lesson, slash, stage = options.stage.partition("/")
+    if not slash:
+        raise UsageError(f"--stage {options.stage!r}: such as transpose/padded")
+    return lesson, stage
+
+
+def shape_of(options: argparse.Namespace) -> tuple[int, ...] | None:
+    """The shape of --shape."""
+    from .cli import parse_shape
+
+    shape = parse_shape(options.shape)
+    return None if shape is None else checked_shape(shape)
+
+
+def write_page(trace: Trace, options: argparse.Namespace) -> None:
+    """Writes what --html asks for."""
+    if options.html:
+        options.html.write_text(page(trace))
+
+
+def dim(option: str, text: str) -> tuple[int, ...]:
+    """Lengths with commas, or x, between them."""
+    try:
+        return tuple(int(part) for part in text.replace("x", ",").split(","))
+    except ValueError:
+        raise UsageError(f"{option} {text!r}: one to three lengths, such as 32,8") from None
+
+
+def targets(texts: list[str], arguments: list[Argument]) -> list[tuple[Path, Argument]]:
+    """What --save asks for. Raises UsageError, before anything is executed, for names that there are not."""
+    named = {argument.name: argument for argument in arguments if isinstance(argument.value, np.ndarray)}
+    found = []
+    for text in texts:
+        name, _, path = text.partition("=")
+        if name not in named or not path:
+            raise UsageError(
+                f"--save {text!r}: NAME=FILE.npy with the name of an array: {', '.join(filter(None, named))}"
+            )
+        if not Path(path).absolute().parent.is_dir():
+            raise UsageError(f"cannot write {path}")
+        found.append((Path(path), named[name]))
+    return found
+
+
+def page(trace: Trace) -> str:
+    """The report as a self-contained HTML page."""
+    style = (
+        "body{font-family:sans-serif;margin:2em}table{margin-bottom:1em}td,th{padding:0 .6em}caption{font-weight:bold}"
+    )
+    return (
+        f"<!doctype html><html><head><meta charset='utf-8'><title>{html.escape(trace.kernel)}</title>"
+        f"<style>{style}</style></head><body>{trace._repr_html_()}</body></html>\n"
+    )
