@@ -358,6 +358,17 @@ static int by_address(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
+/* ld.global.nc of what is written: there is something to look for where the kernel has both. */
+static int reads_past_writes(const gm_program *program)
+{
+    int reads = 0, writes = 0;
+    for (size_t s = 0; s < program->kernel.site_count; s++) {
+        reads |= program->site_nc[s];
+        writes |= program->kernel.sites[s].space != GM_SPACE_SHARED && program->site_how[s] & GM_HOW_WRITE;
+    }
+    return reads && writes;
+}
+
 static gm_watch_global *watch_global(const gm_run *run)
 {
     size_t count = 0;
@@ -368,10 +379,12 @@ static gm_watch_global *watch_global(const gm_run *run)
         ranges[count++] = (gm_watch_range){run->segments[i].start, run->segments[i].end - run->segments[i].start};
     gm_watch_global *made = gm_watch_global_new(&(gm_watch_global_setup){
         .site = run->program->site_places,
+        .sites = run->program->kernel.site_count,
         .buffer = ranges,
         .buffers = count,
         .grid = {run->grid[0], run->grid[1], run->grid[2]},
         .block = {run->block[0], run->block[1], run->block[2]},
+        .blocks = (uint64_t)run->grid[0] * run->grid[1] * run->grid[2],
         .grain = run->program->global_grain,
         .races = (run->launch->watch & GM_WATCH_GLOBAL) != 0,
         .read_only = 1,
@@ -444,7 +457,8 @@ gm_status gm_lens_run(const gm_lens *lens, gm_lens_launch *launch, gm_lens_resul
     run.segments = memory.segments;
 
     status = GM_NO_MEMORY;
-    if (launch->watch && !(run.watch_global = watch_global(&run)))
+    int wanted = launch->watch & GM_WATCH_GLOBAL || (launch->watch && reads_past_writes(p));
+    if (wanted && !(run.watch_global = watch_global(&run)))
         goto done;
     count = launch->threads > 0 ? launch->threads : 1;
     count = count > MOST_WORKERS ? MOST_WORKERS : count;

@@ -257,6 +257,25 @@ static void visit_lane(visitor *v, uint32_t lane, uint64_t address, uint64_t nc_
     }
 }
 
+/* The same for a warp's side-by-side lanes, where no races are watched: bits by the word. */
+static void mark_run(gm_watch_global *watch, uint64_t low, uint64_t high, uint64_t nc_bit)
+{
+    size_t buffer = buffer_of(watch, low);
+    if (buffer == watch->setup.buffers || high > watch->buffer[buffer].address + watch->buffer[buffer].size)
+        return;
+    uint64_t place = (low - watch->buffer[buffer].address) >> watch->shift;
+    uint64_t end = (high - watch->buffer[buffer].address) >> watch->shift;
+    while (place < end) {
+        gm_chunk *chunk = chunk_of(watch, buffer, (size_t)(place / CHUNK_PLACES));
+        uint32_t at = (uint32_t)(place % CHUNK_PLACES), bit = at % 64;
+        uint32_t n = end - place < 64 - bit ? (uint32_t)(end - place) : 64 - bit;
+        if (!chunk)
+            return;
+        set_bits(nc_bit ? &chunk->nc[at / 64] : &chunk->written[at / 64], (UINT64_MAX >> (64 - n)) << bit);
+        place += n;
+    }
+}
+
 void gm_watch_global_access(gm_watch_global *watch, gm_findings *findings, uint32_t site, unsigned how, int nc,
                             const uint32_t block[3], uint64_t number, uint32_t warp, const uint64_t addr[GM_LANES],
                             uint32_t active, uint32_t bytes)
@@ -274,11 +293,16 @@ void gm_watch_global_access(gm_watch_global *watch, gm_findings *findings, uint3
     if (!active || site >= setup->sites || number >= setup->blocks || !(setup->races || nc_bit || write_bit))
         return;
     uint64_t low = UINT64_MAX, high = 0;
-    for (uint32_t rest = active; rest; rest &= rest - 1) {
-        uint32_t lane = (uint32_t)gm_first_lane(rest);
-        low = addr[lane] < low ? addr[lane] : low;
-        high = addr[lane] + bytes > high ? addr[lane] + bytes : high;
-        visit_lane(&v, lane, addr[lane], nc_bit, write_bit);
+    if (!setup->races && active == UINT32_MAX && gm_steps64(addr, GM_LANES) && gm_step64(addr, GM_LANES) == bytes) {
+        low = addr[0], high = addr[GM_LANES - 1] + bytes;
+        mark_run(watch, low, high, nc_bit);
+    } else {
+        for (uint32_t rest = active; rest; rest &= rest - 1) {
+            uint32_t lane = (uint32_t)gm_first_lane(rest);
+            low = addr[lane] < low ? addr[lane] : low;
+            high = addr[lane] + bytes > high ? addr[lane] + bytes : high;
+            visit_lane(&v, lane, addr[lane], nc_bit, write_bit);
+        }
     }
     if (nc_bit)
         reach(&watch->nc[site], low, high);
