@@ -58,10 +58,16 @@ const char *gm_ptx_mod_text(gm_ptx_mod mod)
     return mods[mod].text;
 }
 
+/* The first letter decides nearly always: the whole table is compared this way for every text that is read. */
+static int same(const char *a, const char *text, size_t size)
+{
+    return *a == *text && strlen(a) == size && !memcmp(a, text, size);
+}
+
 static int is_type(const char *text, size_t size)
 {
     for (int i = 1; i < GM_PTX_TYPE_COUNT; i++)
-        if (strlen(gm_ptx_types[i].text) == size && !memcmp(gm_ptx_types[i].text, text, size))
+        if (same(gm_ptx_types[i].text, text, size))
             return 1;
     return 0;
 }
@@ -73,8 +79,7 @@ static void look_up(gm_pattern_word *word)
     word->field = GM_FIELD_NONE;
     word->group = NULL;
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
-        if (strlen(groups[i].name) == name && !memcmp(groups[i].name, word->text, name) &&
-            (name == word->size || word->text[name] == '=')) {
+        if (same(groups[i].name, word->text, name) && (name == word->size || word->text[name] == '=')) {
             word->field = groups[i].field;
             word->is_type = groups[i].field == GM_FIELD_NONE;
             if (name == word->size) {
@@ -87,7 +92,7 @@ static void look_up(gm_pattern_word *word)
         }
     word->is_type = is_type(word->text, name);
     for (int i = 1; i < GM_MOD_COUNT && !word->is_type; i++)
-        if (strlen(mods[i].text) == name && !memcmp(mods[i].text, word->text, name))
+        if (same(mods[i].text, word->text, name))
             word->field = mods[i].field;
 }
 

@@ -286,8 +286,8 @@ static int module(gm_reader *r)
         size_t i = 0, n = sizeof others / sizeof *others;
         while (i < n && !gm_read_word_is(r, others[i].word))
             i++;
-        if (gm_read_is(r, ';') || i < n) {
-            if (!gm_read_next(r) || (i < n && !others[i].read(r)))
+        if (i < n) {
+            if (!gm_read_next(r) || !others[i].read(r))
                 return 0;
         } else if (gm_read_word_is(r, "pragma")) {
             if (!gm_read_skip_pragma(r))

@@ -283,8 +283,6 @@ static int body(gm_reader *r)
             ok = gm_read_open(r, &r->token) && gm_read_next(r);
         else if (gm_read_is(r, '}'))
             ok = gm_read_close(r) && gm_read_next(r);
-        else if (gm_read_is(r, ';'))
-            ok = gm_read_next(r);
         else if (r->token.kind == TOKEN_WORD)
             ok = directive(r);
         else
