@@ -68,6 +68,8 @@ const gm_insn *gm_barrier_come(gm_warp *w, const gm_insn *in, uint32_t lanes)
             return NULL;
         lanes = w->active & (predicate_at(w->now.frame, in->guard) ^ in->invert);
     }
+    if (in->k && !w->now.alone && lanes != w->active)
+        gm_found(w, in, GM_FINDING_DIVERGENT_BARRIER, lanes, NULL); /* its guard lets a part of the warp through */
     w->now.alone = 0;
     uint32_t left = w->active & ~lanes, first = (uint32_t)__builtin_ctz(lanes);
     uint32_t id = word_at(w, in->a, first) % GM_BARRIERS;

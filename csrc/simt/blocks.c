@@ -164,6 +164,8 @@ static int grow_local(gm_warp *w, uint64_t bytes)
     if (bytes <= w->local_bytes)
         return 1;
     bytes = (bytes + 15) / 16 * 16;
+    if (w->local_bytes && bytes < 2 * w->local_bytes)
+        bytes = 2 * w->local_bytes; /* deep calls: few copies */
     gm_run *run = w->worker->run;
     uint8_t *larger = take_memory(run, bytes * GM_LANES);
     if (larger == NULL)

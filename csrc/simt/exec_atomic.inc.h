@@ -81,8 +81,12 @@ static inline const gm_insn *atomic(const gm_insn *in, gm_warp *w, uint8_t *regs
     const u32 item = in->e >> 8 & 0xff, bytes = item * in->n;
     const int type = in->e & 0xff, gives = in->d != GM_NOWHERE, many = w->worker->run->many;
     u8 *where[GM_LANES];
-    w->polled |= (uint8_t)gives;
     places(w, in, regs, space, lanes, bytes, 1, where);
+    if (gives) {
+        u64 answer = 0;
+        memcpy(&answer, where[__builtin_ctz(lanes)], item < 8 ? item : 8);
+        gm_warp_asks(w, in, answer);
+    }
     for (u32 left = lanes; left; left &= left - 1) {
         const int i = __builtin_ctz(left);
         u8 *at = where[i];

@@ -236,13 +236,17 @@ static inline const gm_insn *load(const gm_insn *in, gm_warp *w, uint8_t *regs, 
     }
     u8 *where[GM_LANES];
     const u32 bytes = (u32)in->n << in->k;
-    w->polled |= in->b & 1;
     places(w, in, regs, space, lanes, bytes, 0, where);
     if (in->n == 1)
         read_item(where, 0, in->k, in->f, regs, in->d, lanes);
     else
         for (u32 j = 0; j < in->n; j++)
             read_item(where, j << in->k, in->k, in->f, regs, w->lists[in->d + j], lanes);
+    if (in->b) {
+        u64 answer = 0;
+        memcpy(&answer, where[__builtin_ctz(lanes)], bytes < 8 ? bytes : 8);
+        gm_warp_asks(w, in, answer);
+    }
     return in + 1;
 }
 

@@ -224,7 +224,7 @@ HANDLER(cluster_wait)
 HANDLER(clock)
 {
     TAKE_PART;
-    const u64 now = w->worker->instructions + (u64)(GM_TURN - w->budget);
+    const u64 now = w->worker->instructions + (u64)(GM_TURN - w->budget) - w->skipped;
     if (in->k == 2) {
         u64 *d = SLOT(u64, in->d);
         EACH_LANE d[i] = lanes >> i & 1 ? now : d[i];

@@ -177,9 +177,13 @@ typedef struct gm_split {
 struct gm_warp {
     /* the split that runs */
     uint32_t active;
-    uint32_t live;  /* lanes that have not exited */
-    int64_t budget; /* instructions until the next turn */
-    uint64_t lanes; /* active lanes, summed over instructions */
+    uint32_t live;           /* lanes that have not exited */
+    int64_t budget;          /* instructions until the next turn */
+    uint64_t lanes;          /* active lanes, summed over instructions */
+    uint64_t skipped;        /* of the turn's budget */
+    const gm_insn *asked_at; /* the last load or atomic that asked for what others write, what it got, how often */
+    uint64_t asked_answer;
+    uint32_t asked_times;
     gm_site_state *sites;
     uint8_t *shared;
     uint64_t shared_bytes;
@@ -312,7 +316,7 @@ struct gm_machine {
     gm_handler *const *handlers; /* GM_DO_COUNT */
 };
 
-enum { GM_TURN = 16384, GM_NOWHERE = 0xffffffff };
+enum { GM_TURN = 16384, GM_SHORT_TURN = 64, GM_ASKS = 16, GM_NOWHERE = 0xffffffff };
 
 /* Rounding modes, and flags beside them in gm_insn.n. */
 typedef enum gm_rounding { GM_ROUND_EVEN, GM_ROUND_ZERO, GM_ROUND_DOWN, GM_ROUND_UP } gm_rounding;
@@ -348,6 +352,7 @@ typedef enum gm_arithmetic { GM_ADD, GM_SUB, GM_MUL, GM_FMA, GM_DIV, GM_SQRT, GM
 const gm_insn *gm_warp_diverge(gm_warp *w, const gm_insn *in, uint32_t taken);
 const gm_insn *gm_warp_join(gm_warp *w, const gm_insn *in);
 const gm_insn *gm_warp_turn(gm_warp *w, const gm_insn *in); /* the budget is spent: go on at `in` later */
+void gm_warp_asks(gm_warp *w, const gm_insn *in, uint64_t answer);
 const gm_insn *gm_warp_branch_table(gm_warp *w, const gm_insn *in, const uint32_t index[GM_LANES]);
 const gm_insn *gm_warp_call(gm_warp *w, const gm_insn *in);
 const gm_insn *gm_warp_return(gm_warp *w, const gm_insn *in, uint32_t lanes);

@@ -163,6 +163,23 @@ const gm_insn *gm_warp_join(gm_warp *w, const gm_insn *in)
     return NULL;
 }
 
+/* The split asks memory for something that somebody else may give. If it got the same answer time and again, it waits:
+ * its turn gets short. What it does not use of it is not counted as executed. */
+void gm_warp_asks(gm_warp *w, const gm_insn *in, uint64_t answer)
+{
+    if (w->asked_at != in || w->asked_answer != answer) {
+        w->asked_at = in, w->asked_answer = answer, w->asked_times = 0;
+        return;
+    }
+    if (++w->asked_times < GM_ASKS)
+        return;
+    w->polled = 1;
+    if (w->budget > GM_SHORT_TURN) {
+        w->skipped += (uint64_t)(w->budget - GM_SHORT_TURN);
+        w->budget = GM_SHORT_TURN;
+    }
+}
+
 /* Lets lanes that wait at the innermost join of any split go on without the others. */
 static int let_go(gm_warp *w)
 {
@@ -189,6 +206,7 @@ const gm_insn *gm_warp_turn(gm_warp *w, const gm_insn *in)
         let_go(w);
     w->asked = w->polled;
     w->polled = 0;
+    w->asked_times = 0;
     w->turn_over = 1;
     return NULL;
 }
@@ -413,7 +431,8 @@ int gm_warp_run(gm_warp *w)
         if (atomic_load_explicit(&run->stop, memory_order_relaxed))
             break;
     }
-    uint64_t spent = (uint64_t)(GM_TURN - w->budget);
+    uint64_t spent = (uint64_t)(GM_TURN - w->budget) - w->skipped;
+    w->skipped = 0;
     w->worker->instructions += spent;
     w->worker->lanes += w->lanes;
     w->lanes = 0;
