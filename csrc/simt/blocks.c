@@ -179,6 +179,17 @@ static int grow_local(gm_warp *w, uint64_t bytes)
     return 1;
 }
 
+static int follows_values(const gm_run *run)
+{
+    return (run->launch->watch & GM_WATCH_REGISTERS) != 0;
+}
+
+/* With what values.c keeps of each slot. */
+static size_t frame_bytes(const gm_run *run, const gm_function *f)
+{
+    return follows_values(run) ? 3 * (size_t)f->frame_bytes : f->frame_bytes;
+}
+
 gm_frame *gm_frame_new(gm_warp *w, uint32_t function, gm_frame *caller, uint32_t lanes)
 {
     gm_run *run = w->worker->run;
@@ -195,11 +206,12 @@ gm_frame *gm_frame_new(gm_warp *w, uint32_t function, gm_frame *caller, uint32_t
         *at = frame->caller;
     } else {
         size_t head = (sizeof *frame + GM_ALIGNMENT - 1) / GM_ALIGNMENT * GM_ALIGNMENT;
-        frame = take_memory(run, head + f->frame_bytes);
+        size_t bytes = head + frame_bytes(run, f);
+        frame = take_memory(run, bytes);
         if (frame == NULL)
             return NULL;
-        memset(frame, 0, head + f->frame_bytes);
-        frame->bytes = head + f->frame_bytes;
+        memset(frame, 0, bytes);
+        frame->bytes = bytes;
         frame->regs = (uint8_t *)frame + head;
         frame->all = w->frames_all;
         w->frames_all = frame;
@@ -222,6 +234,8 @@ gm_frame *gm_frame_new(gm_warp *w, uint32_t function, gm_frame *caller, uint32_t
             uint64_t base = frame->local_base;
             memcpy(frame->regs + f->local_slot + 8 * lane, &base, 8);
         }
+    if (w->step)
+        gm_values_begin(frame);
     return frame;
 }
 
@@ -265,7 +279,7 @@ static gm_unit *new_unit(gm_worker *worker)
     gm_run *run = worker->run;
     const gm_function *entry = &run->program->functions[0];
     uint32_t blocks = run->cluster_blocks, warps = blocks * run->warps;
-    size_t regs = round64(entry->frame_bytes), shared = round64(run->shared_bytes);
+    size_t regs = round64(frame_bytes(run, entry)), shared = round64(run->shared_bytes);
     size_t head = round64(blocks * sizeof(gm_block)) + round64(warps * sizeof(gm_warp));
     gm_unit *unit = gm_alloc(sizeof *unit);
     if (unit == NULL) {
@@ -316,6 +330,7 @@ static gm_unit *new_unit(gm_worker *worker)
             w->block = block;
             w->worker = worker;
             w->index = i;
+            w->step = follows_values(run) ? gm_values_loop : NULL;
             w->bottom.regs = at;
             w->bottom.function = entry;
             at += regs;
@@ -363,6 +378,8 @@ static void begin(gm_worker *worker, gm_unit *unit, uint64_t number)
                     fill(w, w->bottom.regs, &entry->constants[k]);
             for (int z = 0; z < 2; z++)
                 memset(w->bottom.regs + entry->zero[z].from, 0, entry->zero[z].bytes);
+            if (w->step)
+                gm_values_begin(&w->bottom);
             if (w->local_bytes)
                 memset(w->local, 0, w->local_bytes * GM_LANES);
             memset(w->cluster_turn, 0, sizeof w->cluster_turn);

@@ -56,7 +56,11 @@ HANDLER(shfl)
     }
     if (in->f != GM_NOWHERE)
         WORD(in->f) = (WORD(in->f) & ~now) | (inside & now);
-    w->absent = absent & now;
+    if (w->step) {
+        w->absent = absent & now;
+        for (int i = 0; i < GM_LANES; i++)
+            w->from[i] = (u8)from[i];
+    }
     return in + 1;
 }
 

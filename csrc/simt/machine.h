@@ -194,9 +194,10 @@ struct gm_warp {
     gm_worker *worker;
     uint8_t *local; /* this warp's: a lane's bytes are `local_bytes` apart */
     uint64_t local_bytes;
-    uint32_t index;       /* in its block */
-    uint32_t split_count; /* besides the one that runs */
-    uint32_t absent;      /* lanes whose last shuffle asked a lane that was not there */
+    uint32_t index;         /* in its block */
+    uint32_t split_count;   /* besides the one that runs */
+    uint32_t absent;        /* lanes whose last shuffle asked a lane that was not there */
+    uint8_t from[GM_LANES]; /* which lane each asked; kept where values are followed */
     uint8_t has_now, done, polled, gathered, turn_over, asked;
     gm_handler *step; /* NULL, or what executes in the place of the loop: where registers are watched */
     uint64_t cluster_turn[GM_LANES];
@@ -366,6 +367,10 @@ int gm_warp_unstick(gm_warp *w);
 gm_frame *gm_frame_new(gm_warp *w, uint32_t function, gm_frame *caller, uint32_t lanes); /* NULL: the run was stopped */
 void gm_frame_free(gm_warp *w, gm_frame *frame);
 void gm_warp_met(gm_warp *w, uint32_t lanes); /* bar.warp.sync */
+
+/* values.c: what executes in the place of the loop where a run follows values (GM_WATCH_REGISTERS) */
+const gm_insn *gm_values_loop(const gm_insn *in, gm_warp *w, uint8_t *regs);
+void gm_values_begin(gm_frame *frame); /* nothing has been written in it */
 
 /* barrier.c */
 const gm_insn *gm_barrier_come(gm_warp *w, const gm_insn *in, uint32_t lanes);

@@ -1,0 +1,262 @@
+/* Follows values that nobody gave: of registers that were never written, and of shuffles from lanes that were not
+ * there. Such a value may be computed with and thrown away; it is a finding where it decides a branch, makes an address
+ * or reaches memory that others see.
+ *
+ * Each slot has two words behind the frame, one bit a lane: never written, and from an absent lane. They are carried
+ * along by what an instruction reads and writes; where a choice discards an operand, its bits are discarded too. */
+#include "machine.h"
+#include <string.h>
+
+enum { UNWRITTEN, ABSENT, PLANES };
+
+/* The forms of handlers.def, but HAND. */
+typedef enum form { HAND, UNARY, BINARY, TERNARY, SELECT, COMPARE, COMPARE_HALF, COMPARE_FLUSHED, WORD } form;
+
+static const uint8_t forms[GM_DO_COUNT] = {
+#define GM_HANDLER(name, kind, ...) kind,
+#include "handlers.def"
+#undef GM_HANDLER
+};
+
+typedef struct shadow {
+    uint8_t *regs;
+    uint32_t bytes; /* of a frame: a plane's distance */
+} shadow;
+
+static uint32_t get(shadow s, int plane, uint32_t slot)
+{
+    uint32_t word;
+    memcpy(&word, s.regs + (uint32_t)(plane + 1) * s.bytes + slot, 4);
+    return word;
+}
+
+static void put(shadow s, int plane, uint32_t slot, uint32_t lanes, uint32_t word)
+{
+    word = (get(s, plane, slot) & ~lanes) | (word & lanes);
+    memcpy(s.regs + (uint32_t)(plane + 1) * s.bytes + slot, &word, 4);
+}
+
+static uint32_t predicate(shadow s, uint32_t slot)
+{
+    uint32_t word;
+    memcpy(&word, s.regs + slot, 4);
+    return word;
+}
+
+/* The use of such a value that cannot be taken back. */
+static void used(gm_warp *w, const gm_insn *in, shadow s, uint32_t slot, uint32_t lanes)
+{
+    uint32_t never = get(s, UNWRITTEN, slot) & lanes, absent = get(s, ABSENT, slot) & lanes;
+    if (never)
+        gm_found(w, in, GM_FINDING_UNWRITTEN_REGISTER, never, NULL);
+    if (absent)
+        gm_found(w, in, GM_FINDING_ABSENT_LANE, absent, NULL);
+}
+
+static void used_list(gm_warp *w, const gm_insn *in, shadow s, uint32_t at, uint32_t n, uint32_t lanes)
+{
+    for (uint32_t k = 0; k < n; k++)
+        used(w, in, s, n == 1 ? at : w->lists[at + k], lanes);
+}
+
+static void defined_list(const gm_warp *w, shadow s, uint32_t at, uint32_t n, uint32_t lanes)
+{
+    for (uint32_t k = 0; k < n; k++)
+        for (int plane = 0; plane < PLANES; plane++)
+            put(s, plane, n == 1 ? at : w->lists[at + k], lanes, 0);
+}
+
+/* What is bad about the result of an instruction of a regular form. */
+static uint32_t result(const gm_insn *in, shadow s, int plane)
+{
+    uint32_t a = get(s, plane, in->a), b = get(s, plane, in->b), c = get(s, plane, in->c);
+    switch (forms[in->op]) {
+    case UNARY:
+        return a;
+    case TERNARY:
+        return a | b | c;
+    case SELECT: {
+        uint32_t which = predicate(s, in->c) ^ (uint32_t)in->imm;
+        return (which & a) | (~which & b) | c;
+    }
+    case WORD: {
+        uint32_t x = predicate(s, in->a), y = predicate(s, in->b);
+        if (in->op == GM_DO_and_pred)
+            return (a & b) | (a & y) | (b & x);
+        if (in->op == GM_DO_or_pred)
+            return (a & b) | (a & ~y) | (b & ~x);
+        return in->op == GM_DO_mov_pred || in->op == GM_DO_not_pred ? a : a | b | (in->op == GM_DO_selp_pred ? c : 0);
+    }
+    default:
+        return a | b;
+    }
+}
+
+/* Before an instruction is executed: uses, and what its result will carry. 1 where `bad` is for slot d. */
+static int before(gm_warp *w, const gm_insn *in, shadow s, uint32_t lanes, uint32_t bad[PLANES])
+{
+    for (int plane = 0; plane < PLANES; plane++)
+        bad[plane] = get(s, plane, in->guard);
+    if (forms[in->op] != HAND) {
+        for (int plane = 0; plane < PLANES; plane++)
+            bad[plane] |= result(in, s, plane);
+        return 1;
+    }
+    switch (in->op) {
+    case GM_DO_bra:
+    case GM_DO_exit:
+    case GM_DO_ret:
+        used(w, in, s, in->guard, w->active);
+        return 0;
+    case GM_DO_brx:
+        used(w, in, s, in->a, lanes);
+        return 0;
+    case GM_DO_mov_b128:
+    case GM_DO_round_cvt_f32_f64:
+    case GM_DO_round_cvt_f32_s64:
+    case GM_DO_round_cvt_f32_u64:
+    case GM_DO_round_cvt_f64_s64:
+    case GM_DO_round_cvt_f64_u64:
+    case GM_DO_round_cvt_f16_f64:
+    case GM_DO_round_cvt_bf16_f64:
+        for (int plane = 0; plane < PLANES; plane++)
+            bad[plane] |= get(s, plane, in->a);
+        return 1;
+    case GM_DO_bfi_b32:
+    case GM_DO_bfi_b64:
+        for (int plane = 0; plane < PLANES; plane++)
+            bad[plane] |= get(s, plane, in->a) | get(s, plane, in->b) | get(s, plane, in->c) | get(s, plane, in->e);
+        return 1;
+    case GM_DO_carry_add_b32:
+    case GM_DO_carry_add_b64:
+    case GM_DO_carry_sub_b32:
+    case GM_DO_carry_sub_b64:
+        for (int plane = 0; plane < PLANES; plane++) {
+            bad[plane] |= get(s, plane, in->a) | get(s, plane, in->b) | (in->k ? get(s, plane, in->c) : 0);
+            if (in->n)
+                put(s, plane, in->e, lanes, bad[plane]);
+        }
+        return 1;
+    case GM_DO_round_f32:
+    case GM_DO_round_f64:
+    case GM_DO_round_f16:
+    case GM_DO_round_bf16:
+    case GM_DO_round_f16x2:
+    case GM_DO_round_bf16x2:
+        for (int plane = 0; plane < PLANES; plane++)
+            bad[plane] |= get(s, plane, in->a) | get(s, plane, in->b) | get(s, plane, in->c);
+        return 1;
+    case GM_DO_ld_generic:
+    case GM_DO_ld_global:
+    case GM_DO_ld_shared:
+    case GM_DO_ld_local:
+    case GM_DO_ld_global_b32:
+    case GM_DO_ld_global_b64:
+    case GM_DO_ld_shared_b32:
+    case GM_DO_ld_shared_b64:
+    case GM_DO_ld_param:
+    case GM_DO_ld_const:
+        used(w, in, s, in->a, lanes);
+        defined_list(w, s, in->d, in->n, lanes);
+        return 0;
+    case GM_DO_ld_argument:
+        defined_list(w, s, in->d, in->n, lanes);
+        return 0;
+    case GM_DO_st_shared:
+    case GM_DO_st_shared_b32:
+    case GM_DO_st_shared_b64:
+    case GM_DO_st_local:
+        used(w, in, s, in->a, lanes);
+        return 0;
+    case GM_DO_st_generic:
+    case GM_DO_st_global:
+    case GM_DO_st_global_b32:
+    case GM_DO_st_global_b64:
+        used(w, in, s, in->a, lanes);
+        used_list(w, in, s, in->d, in->n, lanes);
+        return 0;
+    case GM_DO_atom_generic:
+    case GM_DO_atom_global:
+    case GM_DO_atom_shared:
+        used(w, in, s, in->a, lanes);
+        used_list(w, in, s, in->b, in->n, lanes);
+        if (in->d != GM_NOWHERE)
+            defined_list(w, s, in->d, in->n, lanes);
+        return 0;
+    case GM_DO_ldmatrix:
+        used(w, in, s, in->a, in->n == 4 ? GM_FULL : (1u << 8 * in->n) - 1);
+        for (uint32_t k = 0; k < in->n; k++)
+            defined_list(w, s, w->lists[in->d + k], 1, lanes);
+        return 0;
+    case GM_DO_vote:
+    case GM_DO_redux_b32:
+    case GM_DO_match_any_b32:
+    case GM_DO_match_any_b64:
+    case GM_DO_match_all_b32:
+    case GM_DO_match_all_b64:
+        for (int plane = 0; plane < PLANES; plane++)
+            bad[plane] |= get(s, plane, in->a) & lanes ? lanes : 0;
+        return 1;
+    case GM_DO_movmatrix:
+    case GM_DO_activemask:
+    case GM_DO_elect:
+    case GM_DO_clock:
+    case GM_DO_mapa:
+    case GM_DO_getctarank:
+        bad[UNWRITTEN] = bad[ABSENT] = 0;
+        return 1;
+    case GM_DO_bar_red:
+        for (int plane = 0; plane < PLANES; plane++)
+            put(s, plane, in->d, lanes, 0);
+        return 0;
+    case GM_DO_mbarrier:
+        if (in->d != GM_NOWHERE)
+            for (int plane = 0; plane < PLANES; plane++)
+                put(s, plane, in->d, lanes, 0);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+/* What comes from another lane carries what is bad about that lane's. */
+static void shuffled(gm_warp *w, const gm_insn *in, shadow s, uint32_t lanes, const uint32_t was[PLANES])
+{
+    for (int plane = 0; plane < PLANES; plane++) {
+        uint32_t word = 0;
+        for (uint32_t i = 0; i < GM_LANES; i++)
+            word |= was[plane] >> w->from[i] & 1 ? 1u << i : 0;
+        put(s, plane, in->d, lanes, word | (plane == ABSENT ? w->absent : 0));
+        if (in->f != GM_NOWHERE)
+            put(s, plane, in->f, lanes, 0);
+    }
+}
+
+const gm_insn *gm_values_loop(const gm_insn *in, gm_warp *w, uint8_t *regs)
+{
+    shadow s = {regs, w->now.frame->function->frame_bytes};
+    while (in) {
+        uint32_t lanes = w->active & (predicate(s, in->guard) ^ in->invert), bad[PLANES], was[PLANES];
+        int writes = before(w, in, s, lanes, bad), shuffles = in->op == GM_DO_shfl;
+        for (int plane = 0; plane < PLANES && shuffles; plane++)
+            was[plane] = get(s, plane, in->a);
+        const gm_insn *next = in->run(in, w, regs);
+        if (writes)
+            for (int plane = 0; plane < PLANES; plane++)
+                put(s, plane, in->d, lanes, bad[plane]);
+        if (shuffles && next)
+            shuffled(w, in, s, w->active & lanes, was);
+        in = next;
+    }
+    return NULL;
+}
+
+void gm_values_begin(gm_frame *frame)
+{
+    const gm_function *f = frame->function;
+    shadow s = {frame->regs, f->frame_bytes};
+    memset(frame->regs + f->frame_bytes, 0, (size_t)PLANES * f->frame_bytes);
+    for (int z = 0; z < 2; z++)
+        memset(frame->regs + f->frame_bytes + f->zero[z].from, 0xff, f->zero[z].bytes);
+    put(s, UNWRITTEN, 4, GM_FULL, 0); /* the carry */
+}
