@@ -35,6 +35,7 @@ class Lens:
         buffers: list[tuple[int, int, str, int, bool]],
         units: tuple[int, int, int],
         options: tuple[int, int, str | None, int, int, float],
+        counted: bytes,
         /,
     ) -> dict[str, Any]: ...
 

@@ -8,13 +8,30 @@ code. Where it cannot, the lines are named: no guess is passed on as a count.
 
 from __future__ import annotations
 
+import os
+import struct
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from . import ptxas
 from .errors import UsageError
-from .sass import Access, UnknownInstructionError, differences, ptx_accesses, sass_accesses, sass_instructions
+from .occupancy import fit
+from .ptxas import Resources
+from .sass import (
+    Access,
+    UnknownInstructionError,
+    bytes_in_flight,
+    differences,
+    ptx_accesses,
+    sass_accesses,
+    sass_instructions,
+)
 
+SETTING = "GPUMEM_MACHINE_CODE"
+# gm_access: how the lens counts an atomic that the machine code has.
+_ACCESS = {"load": 0, "store": 1, "atom": 2, "red": 2, "cas": 3, "inc": 4}
 # Spaces that a generic access of PTX may turn out to have.
 _GENERIC = ("global", "shared", "local", "generic")
 
@@ -26,8 +43,8 @@ class Counted:
     line: int
     what: str
     """The instruction, as in "ld.shared 4"."""
-    bytes: int
-    """Of a lane. 0: not at all, because another instruction fetches it or the value is known."""
+    bytes: int | None
+    """Of a lane. 0: not at all, because another instruction fetches it or the value is known; None: as written."""
     kind: str
     """What the machine executes, as in "red.global.add"."""
     elected: bool = False
@@ -46,6 +63,13 @@ class Binding:
     """What ptxas made of the PTX, a line each; counted so."""
     unbound: list[str] = field(default_factory=list)
     """What could not be bound, with the lines of the PTX concerned; empty: the counts are exact."""
+    resources: Resources | None = None
+    thread_bytes: int = 0
+    """Of global memory that one thread keeps under way."""
+
+    def fit(self, threads: int, dynamic_shared: int) -> dict[str, Any]:
+        """What a launch of so many threads a block takes of a multiprocessor."""
+        return fit(self.arch, threads, self.resources, dynamic_shared, self.thread_bytes) if self.resources else {}
 
     @property
     def exact(self) -> bool:
@@ -93,11 +117,61 @@ def bind(ptx: str, kernel: str, arch: str | None = None) -> Binding:
         ]
     except UnknownInstructionError as unknown:
         return Binding(code.arch, [_as_written(site) for site in sites], [], [f"machine instruction {unknown}"])
-    return bind_accesses(sites, made, code.arch)
+    bound = bind_accesses(sites, made, code.arch)
+    return replace(bound, resources=code.resources[kernel], thread_bytes=bytes_in_flight(functions[kernel]))
+
+
+def what_stands(binding: Binding | None) -> str:
+    """How far counts can be relied on, in words.
+
+    >>> what_stands(None)
+    'as the PTX is written: not compared with machine code'
+    """
+    if binding is None:
+        return "as the PTX is written: not compared with machine code"
+    return str(binding)
 
 
 def _as_written(site: Access) -> Counted:
-    return Counted(site.line, site.what, site.bytes, site.kind)
+    return Counted(site.line, site.what, site.bytes or None, site.kind)
+
+
+def wanted(asked: bool | None) -> bool:
+    """Whether to bind: as asked, else where both tools are and GPUMEM_MACHINE_CODE is not 0."""
+    if asked is not None:
+        return asked
+    return os.environ.get(SETTING, "") != "0" and bool(ptxas.tool("ptxas") and ptxas.tool("nvdisasm"))
+
+
+def for_lens(binding: Binding, sites: Sequence[Sequence[Any]]) -> tuple[bytes, list[Counted | None]]:
+    """How the lens is to count each of its sites, as gm_lens_counted rows and in words.
+
+    Parameters
+    ----------
+    binding
+        Of the same text.
+    sites
+        The lens's: rows of opcode, file, line of the PTX, source line, kind, space, bytes.
+
+    Returns
+    -------
+    rows, bound
+        None where a site is no access of the binding's, such as a load of a constant.
+
+    """
+    left: dict[int, list[Counted]] = defaultdict(list)
+    for each in binding.sites:
+        left[each.line].append(each)
+    bound: list[Counted | None] = [left[line].pop(0) if left[line] else None for _, _, line, *_ in sites]
+    rows = []
+    for (opcode, _, _, _, kind, _, width), machine in zip(sites, bound, strict=True):
+        parts = opcode.split(".")
+        access = _ACCESS["cas" if kind == "atom" and "cas" in parts else kind if kind in _ACCESS else "load"]
+        if machine and machine.counter:
+            access = _ACCESS["inc"]
+        counted = width if machine is None or machine.bytes is None else machine.bytes
+        rows.append(struct.pack("HBB", counted, access, bool(machine and machine.elected)))
+    return b"".join(rows), bound
 
 
 def bind_accesses(sites: list[Access], made: list[Access], arch: str) -> Binding:
@@ -189,7 +263,7 @@ class _Binder:
             self._change(site, "counts the lanes of each word at once")
         elif made.kind != site.kind:
             self._change(site, f"became {made.what}")
-        self._counted[index] = Counted(site.line, site.what, site.bytes, made.kind, made.elected, made.counter)
+        self._counted[index] = Counted(site.line, site.what, site.bytes or None, made.kind, made.elected, made.counter)
 
     def _fuse(self, index: int, site: Access, made: Access) -> None:
         """A wider access stands for neighbours of the same base, all without an instruction of their own."""

@@ -7,6 +7,7 @@ import operator
 import os
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ from .trace import COUNTS, Trace, findings_of, sites_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
+
+    from .binding import Binding, Counted
 
 WATCHES = {"shared": 1, "global": 2, "registers": 4}  # GM_WATCH_*
 Dim = int | Sequence[int]
@@ -74,9 +77,14 @@ class Kernel:
         self._kernel = self._lens.describe()
         self.name: str = self._kernel["name"]
         self.parameters = tuple(Parameter(*row) for row in self._kernel["parameters"])
+        self._bound: tuple[Binding, bytes, list[Counted | None]] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_lens", "_kernel", "parameters")}
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if name not in ("_lens", "_kernel", "parameters", "_bound")
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -116,6 +124,7 @@ class Kernel:
         memory: int | None = None,
         seconds: float | None = None,
         names: Sequence[str] = (),
+        machine_code: bool | None = None,
     ) -> Trace:
         """Executes a launch on the CPU, and reports what every memory instruction cost and what would go wrong.
 
@@ -131,7 +140,9 @@ class Kernel:
         deadlocks, which always are found: "shared" (races and unwritten shared memory), "registers" (unwritten
         values), "global" (races between blocks; slow). threads: as many as gpumem uses by default; results do not
         depend on it. instructions, memory (bytes that the run itself takes), seconds: limits, by default 2**40
-        warp instructions, 1 GiB and an hour. names: what reports call the arguments.
+        warp instructions, 1 GiB and an hour. names: what reports call the arguments. machine_code: whether accesses are
+        counted as ptxas assembles them (merged, dropped, one lane for its warp), which needs ptxas and nvdisasm: True,
+        False, or where they are and GPUMEM_MACHINE_CODE is not 0; `trace.counts` says what came of it.
 
         Raises ValueError for a launch that no GPU would take, TypeError and OverflowError for arguments that the
         parameters cannot take, LimitError (a RuntimeError) where a limit was reached, KeyboardInterrupt on Ctrl-C.
@@ -157,6 +168,7 @@ class Kernel:
                 size("memory", memory or 0, 1 << 63),
                 float(seconds or 0.0),
             ),
+            self._counted_rows(machine_code),
         )
         units = launch.units(self._kernel["cluster"])
         first, step, count = 0, 1, units
@@ -187,6 +199,27 @@ class Kernel:
         shape, dynamic = (dims("grid", grid), dims("block", block)), size("shared", shared, 1 << 32)
         write_back(layout.buffers, run(job_of(self.ptx.encode() + b"\0", self.name, *shape, dynamic, layout)))
 
+    def _counted_rows(self, asked: bool | None) -> bytes:
+        """How the lens is to count each site; b"" as they are written. Looked up once a kernel."""
+        from . import binding
+
+        if not binding.wanted(asked):
+            return b""
+        if self._bound is None:
+            bound = binding.bind(self.ptx, self.name)
+            self._bound = (bound, *binding.for_lens(bound, self._kernel["sites"]))
+        return self._bound[1]
+
+    def _machine(self, launch: Launch) -> dict[str, Any]:
+        """What a trace says of the machine code: how exact its counts are, what changed, what the launch takes."""
+        from .binding import what_stands
+
+        if self._bound is None or not launch.counted:
+            return {"counts": what_stands(None)}
+        bound = self._bound[0]
+        fit = bound.fit(math.prod(launch.block), launch.shared)
+        return {"counts": what_stands(bound), "changes": tuple(bound.changes), "fit": fit, "arch": bound.arch}
+
     def _run(self, launch: Launch, layout: Layout, units: tuple[int, int, int]) -> dict[str, Any]:
         """A run of some units of the grid; counters as an array, a row a site."""
         buffers = [(each.address, each.size, each.name, 0, each.read_only) for each in layout.buffers]
@@ -200,6 +233,7 @@ class Kernel:
             buffers,
             units,
             launch.options,
+            launch.counted,
         )
         result["counts"] = np.frombuffer(result["counts"], np.uint64).reshape(-1, len(COUNTS))
         return result
@@ -214,7 +248,7 @@ class Kernel:
             launch.block,
             launch.shared,
             self.arch,
-            sites_of(self._kernel["sites"], result["counts"]),
+            sites_of(self._kernel["sites"], result["counts"], self._bound[2] if self._bound and launch.counted else ()),
             result["instructions"],
             result["thread_instructions"],
             findings_of(result["findings"], [buffer.name for buffer in layout.buffers]),
@@ -225,6 +259,7 @@ class Kernel:
             notes=notes,
             source={**self.source, PTX: self.ptx},
         )
+        trace = replace(trace, **self._machine(launch))
         if trace.ended == "limit":
             raise LimitError(f"{self.name}: stopped: {trace.why}", trace)
         return trace
@@ -240,8 +275,10 @@ class Launch:
         cluster: tuple[int, int, int],
         shared: int,
         options: tuple[int, int, str | None, int, int, float],
+        counted: bytes = b"",
     ) -> None:
         self.grid, self.block, self.cluster, self.shared, self.options = grid, block, cluster, shared, options
+        self.counted = counted
 
     def units(self, declared: Sequence[int]) -> int:
         """Clusters of the grid; blocks, where the launch has none."""

@@ -7,7 +7,9 @@ Guide; registers are given out to warps in units of 256, to four warps at a time
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from .errors import UsageError
 from .ptxas import Resources
@@ -129,3 +131,48 @@ def occupancy(arch: str, threads: int, resources: Resources, dynamic_shared: int
 
 def _up(n: int, unit: int) -> int:
     return -(-n // unit) * unit
+
+
+def fit(arch: str, threads: int, resources: Resources, dynamic_shared: int, thread_bytes: int) -> dict[str, Any]:
+    """What a launch takes of a multiprocessor, as plain data for a report.
+
+    `thread_bytes` are those of global memory that one thread keeps under way. A chip that is not in the table gives the
+    resources alone.
+    """
+    made: dict[str, Any] = {
+        "registers": resources.registers,
+        "spill_bytes": resources.spill_store_bytes + resources.spill_load_bytes,
+        "stack_bytes": resources.stack_bytes,
+        "shared_bytes": resources.shared_bytes + dynamic_shared,
+    }
+    try:
+        held = occupancy(arch, threads, resources, dynamic_shared)
+    except UsageError as error:
+        return {**made, "why": str(error)}
+    made |= {"blocks": held.blocks, "warps": held.warps, "occupancy": held.fraction, "limits": list(held.limits)}
+    made["bytes_in_flight"] = thread_bytes * threads * held.blocks
+    if needed := NEEDED_IN_FLIGHT.get(capability(arch)):
+        made["bytes_needed"] = needed
+    return made
+
+
+def words(made: Mapping[str, Any]) -> str:
+    """The same in one sentence.
+
+    >>> words(fit("sm_90", 256, Resources(32, 0, 0, 0, 4224, 1), 0, 16)).split(";")[0]
+    '32 registers a thread, 4224 bytes of shared memory a block'
+    """
+    said = f"{made['registers']} registers a thread, {made['shared_bytes']} bytes of shared memory a block"
+    if made["spill_bytes"]:
+        said += f", {made['spill_bytes']} bytes spilled to local memory"
+    if "why" in made:
+        return f"{said}; {made['why']}"
+    said += (
+        f"; {made['blocks']} blocks on a multiprocessor, {made['occupancy']:.0%} of its warps, limited by "
+        f"{' and '.join(made['limits'])}"
+    )
+    if made["bytes_in_flight"]:
+        said += f"; loads keep at most {made['bytes_in_flight']} bytes under way there"
+        if "bytes_needed" in made:
+            said += f" of about {made['bytes_needed']} that the memory needs"
+    return said

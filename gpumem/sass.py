@@ -289,3 +289,32 @@ def differences(ptx: Counter[str], sass: Counter[str]) -> str:
     more = [f"{count} x {each} in PTX alone" for each, count in sorted((ptx - sass).items())]
     more += [f"{count} x {each} in machine code alone" for each, count in sorted((sass - ptx).items())]
     return "; ".join(more)
+
+
+_RESULT = re.compile(r"\b(?:LDG|LD)\.\S* (?:U?P\w+, )?(R\d+)")
+_NAMED = re.compile(r"\bR(\d+)\b")
+
+
+def bytes_in_flight(instructions: list[Instruction]) -> int:
+    """The most bytes of global memory that one thread has asked for and not yet used, going down the code.
+
+    A load is under way from its instruction to the first one that names its result; an asynchronous copy to the wait
+    (DEPBAR). Loops are gone through once, so that what is loaded ahead across a turn counts, and more turns do not.
+    """
+    pending: dict[int, tuple[int, int]] = {}  # first register: registers, bytes
+    copies = most = 0
+    for each in instructions:
+        what = sass_access(each.text)
+        used = {int(name) for name in _NAMED.findall(each.text)}
+        for first, (count, _) in list(pending.items()):
+            if used & set(range(first, first + count)):
+                del pending[first]
+        if "DEPBAR" in each.text and not each.text.startswith("LDGDEPBAR"):
+            copies = 0
+        if what and what.startswith("cp.async"):
+            copies += int(what.split()[1])
+        elif what and what.startswith(("ld.global", "ld.generic")) and (result := _RESULT.search(each.text)):
+            size = int(what.split()[1])
+            pending[int(result[1][1:])] = (max(1, size // 4), size)
+        most = max(most, copies + sum(size for _, size in pending.values()))
+    return most

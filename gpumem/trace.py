@@ -10,10 +10,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .metrics import INSTRUCTIONS, METRICS, THREAD_INSTRUCTIONS, add_up
+from .occupancy import words as fit_words
 from .table import Column, Shown, Table
+
+if TYPE_CHECKING:
+    from .binding import Counted
 
 COUNTS = (
     *("executions", "lanes", "requests", "sectors", "sectors_ideal", "lines"),
@@ -153,6 +157,9 @@ class Trace(Shown):
     measured: Mapping[str, int] = field(default_factory=dict)  # by Nsight Compute, where that is the origin
     notes: tuple[str, ...] = ()
     source: Mapping[str, str] = field(default_factory=dict)  # texts by file name, for the listing
+    counts: str = ""  # "exact" for the chip's machine code, "approximate: ..." with the lines, or not compared with it
+    changes: tuple[str, ...] = ()  # what ptxas made of the accesses, which are counted so
+    fit: Mapping[str, Any] = field(default_factory=dict)  # registers, shared memory, occupancy, bytes in flight
 
     @property
     def scale(self) -> float:
@@ -193,6 +200,9 @@ class Trace(Shown):
             "sites": [site.to_dict() for site in self.sites],
             "findings": [finding.to_dict() for finding in self.findings],
             "notes": list(self.notes),
+            "counts": self.counts,
+            "changes": list(self.changes),
+            "fit": dict(self.fit),
         }
 
     def to_json(self) -> str:
@@ -211,6 +221,7 @@ class Trace(Shown):
             Finding(**{**finding, "examples": tuple(finding["examples"])}) for finding in data["findings"]
         )
         plain["notes"] = tuple(data["notes"])
+        plain["changes"] = tuple(data.get("changes", ()))
         if data["origin"] != "lens":
             plain["measured"] = data["counters"]
         return cls(**plain)
@@ -292,6 +303,12 @@ class Trace(Shown):
                 f"{self.blocks:,} of {self.blocks_total:,} blocks were executed: the totals are scaled by "
                 f"{self.scale:.6g}, what stands beside an instruction is not."
             )
+        if self.counts:
+            said.append(f"Counts: {self.counts}.")
+        if self.changes:
+            said.append(f"Machine code ({self.arch}): {'; '.join(self.changes)}.")
+        if self.fit:
+            said.append(f"A launch of this kind: {fit_words(self.fit)}.")
         return [*said, *self.notes]
 
     def _total_table(self) -> Table:
@@ -389,11 +406,19 @@ def difference(ours: int | None, theirs: int | None) -> str:
     return f"{100 * (theirs - ours) / ours:+.1f} %" if ours else f"{theirs - ours:+,}"
 
 
-def sites_of(rows: Sequence[Sequence[Any]], counts: Sequence[Sequence[int]]) -> tuple[Site, ...]:
-    """Sites from `describe()["sites"]` and the counters of a run."""
+def sites_of(
+    rows: Sequence[Sequence[Any]], counts: Sequence[Sequence[int]], bound: Sequence[Counted | None] = ()
+) -> tuple[Site, ...]:
+    """Sites from `describe()["sites"]`, the counters of a run, and what the machine code makes of each."""
     made = []
-    for (opcode, file, ptx_line, line, kind, space, width), row in zip(rows, counts, strict=True):
+    for (opcode, file, ptx_line, line, kind, space, width), row, machine in zip(
+        rows, counts, bound or [None] * len(rows), strict=True
+    ):
         numbers = dict(zip(COUNTS, map(int, row), strict=True))
+        if machine and machine.kind.startswith("red."):
+            kind = "red"
+        if machine and machine.bytes is not None:
+            width = machine.bytes
         made.append(Site(opcode, kind, space, width, file, line, ptx_line, **numbers))
     return tuple(made)
 

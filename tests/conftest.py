@@ -1,9 +1,14 @@
 """What all tests share."""
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 
 from gpumem import _core
+
+# A disassembler takes its time to start: tests of machine code ask for it.
+os.environ.setdefault("GPUMEM_MACHINE_CODE", "0")
 
 # No deadline: the machine may be busy, and a time never decides a test. For the sanitizers and second Pythons: quick.
 settings.register_profile("usual", settings(), deadline=None)

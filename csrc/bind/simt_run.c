@@ -2,14 +2,15 @@
 #include "simt.h"
 #include "raise.h"
 #include <stdlib.h>
+#include <string.h>
 
 const char gm_doc_simt_run[] =
-    "run($self, grid, block, cluster, shared, parameters, pointers, buffers, units, options, /)\n--\n\n"
+    "run($self, grid, block, cluster, shared, parameters, pointers, buffers, units, options, counted, /)\n--\n\n"
     "Executes a launch; the counters, the findings and how it ended, as a dictionary.\n\n"
     "grid, block, cluster: three integers each. shared: dynamic bytes. parameters: the block as bytes.\n"
     "pointers: (at, buffer, offset) rows. buffers: (address, bytes, name, lead, read-only) rows, memory that\n"
     "the caller keeps alive. units: (first, step, units). options: (threads, watch, isa, instructions, memory,\n"
-    "seconds).\n";
+    "seconds). counted: a gm_lens_counted a site as bytes, or b\"\": as they are written.\n";
 
 /* For the callback: the thread's state while it runs without the GIL, and whether a signal's handler raised. */
 typedef struct gm_signals {
@@ -104,14 +105,16 @@ PyObject *gm_simt_run(const gm_lens *lens, PyObject *args)
     unsigned int grid[3], block[3], cluster[3], shared;
     unsigned long long first, step, units, instructions, memory;
     const char *parameters;
-    Py_ssize_t parameter_bytes;
+    const char *counted;
+    Py_ssize_t parameter_bytes, counted_bytes;
     PyObject *pointers, *buffers, *made = NULL;
     void *pointer_rows = NULL, *buffer_rows = NULL;
 
-    if (!PyArg_ParseTuple(args, "(III)(III)(III)Iy#O!O!(KKK)(iIzKKd)", &grid[0], &grid[1], &grid[2], &block[0],
+    if (!PyArg_ParseTuple(args, "(III)(III)(III)Iy#O!O!(KKK)(iIzKKd)y#", &grid[0], &grid[1], &grid[2], &block[0],
                           &block[1], &block[2], &cluster[0], &cluster[1], &cluster[2], &shared, &parameters,
                           &parameter_bytes, &PyList_Type, &pointers, &PyList_Type, &buffers, &first, &step, &units,
-                          &launch.threads, &launch.watch, &launch.isa, &instructions, &memory, &launch.seconds))
+                          &launch.threads, &launch.watch, &launch.isa, &instructions, &memory, &launch.seconds,
+                          &counted, &counted_bytes))
         return NULL;
     launch.grid = (gm_lens_dim){grid[0], grid[1], grid[2]};
     launch.block = (gm_lens_dim){block[0], block[1], block[2]};
@@ -124,6 +127,18 @@ PyObject *gm_simt_run(const gm_lens *lens, PyObject *args)
     launch.units = units;
     launch.instructions = instructions;
     launch.memory = memory;
+    if (counted_bytes && (size_t)counted_bytes != gm_lens_describe(lens)->site_count * sizeof(gm_lens_counted)) {
+        PyErr_SetString(PyExc_ValueError, "counted: one row a site");
+        return NULL;
+    }
+    gm_lens_counted *as = counted_bytes ? malloc((size_t)counted_bytes) : NULL;
+    if (counted_bytes && !as) {
+        gm_raise(GM_NO_MEMORY, "the arguments of a launch");
+        return NULL;
+    }
+    if (as)
+        memcpy(as, counted, (size_t)counted_bytes);
+    launch.counted = as;
     if (take_rows(pointers, sizeof(gm_lens_pointer), take_pointer, &pointer_rows, &launch.pointer_count) == 0 &&
         take_rows(buffers, sizeof(gm_lens_buffer), take_buffer, &buffer_rows, &launch.buffer_count) == 0) {
         launch.pointers = pointer_rows;
@@ -132,5 +147,6 @@ PyObject *gm_simt_run(const gm_lens *lens, PyObject *args)
     }
     free(pointer_rows);
     free(buffer_rows);
+    free(as);
     return made;
 }

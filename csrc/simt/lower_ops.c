@@ -1101,6 +1101,13 @@ uint32_t gm_lower_atom_type(uint8_t type)
                                    : GM_ATOM_BITS;
 }
 
+/* The register lives here alone: what is written to it is never read. */
+static int never_read(const gm_lower *l, const gm_ptx_operand *d)
+{
+    uint32_t here = (uint32_t)(l->inst - l->function->insts);
+    return d->kind == GM_OPERAND_REG && l->flow.from[d->index] == here && l->flow.to[d->index] == here;
+}
+
 static void atomics(gm_lower *l, int gives)
 {
     const gm_ptx_inst *inst = l->inst;
@@ -1116,7 +1123,9 @@ static void atomics(gm_lower *l, int gives)
         with(gm_lower_named(l, "widen_b64_u32"), t64, base, 0, 0);
         base = t64, wide = 0x100;
     }
-    int wanted = gives && d->kind != GM_OPERAND_SINK;
+    /* As ptxas, which makes a reduction of an atom without a use, where there is one of the kind. */
+    int reduces = !compares && what != GM_ATOM_EXCH;
+    int wanted = gives && d->kind != GM_OPERAND_SINK && !(reduces && never_read(l, d));
     uint32_t compare = compares ? gm_lower_source(l, value, item) : 0;
     uint32_t values = data_slots(l, compares ? operand(l, at + 2) : value, n, item, 1, &width);
     uint32_t results = wanted ? data_slots(l, d, n, item, 0, &width) : GM_NOWHERE;
@@ -1124,7 +1133,7 @@ static void atomics(gm_lower *l, int gives)
     uint32_t atom_type = gm_lower_atom_type(type);
     in->a = base, in->imm = address->offset, in->b = values, in->c = compare, in->d = results;
     in->k = (uint8_t)what, in->n = (uint8_t)n, in->e = atom_type | item << 8, in->f = wide | width;
-    int increments = !gives && what == GM_ATOM_ADD && value->kind == GM_OPERAND_IMM && value->bits == 1 &&
+    int increments = !wanted && what == GM_ATOM_ADD && value->kind == GM_OPERAND_IMM && value->bits == 1 &&
                      space == GM_SPACE_SHARED && item == 4;
     in->x = gm_lower_site(l, wanted ? GM_SITE_ATOM : GM_SITE_RED, space,
                           compares     ? GM_ACCESS_CAS
