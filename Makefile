@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := setup.py pyproject.toml $(wildcard csrc/*/*.c csrc/*/*.h csrc/*/*.def csrc/*/*.cu csrc/*/*.cuh tools/build/*.py)
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet
 
-.PHONY: demo test readme lint cross sanitize wheel clean
+.PHONY: demo test readme lint cross fuzz sanitize wheel clean
 
 demo: $(VENV)/.demo ## the main job on a real photograph, and the transpose ladder of this machine
 	@$(BIN)/gpumem demo
@@ -20,10 +20,13 @@ lint: $(VENV)/.dev ## ruff, mypy, clang-format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	clang-format-14 --dry-run -Werror csrc/*/*.[ch] tests/native/*.c
+	clang-format-14 --dry-run -Werror csrc/*/*.[ch] tests/native/*.c tests/fuzz/*.c
 
 cross: $(VENV)/.dev ## every C file with -Werror under gcc, clang and for aarch64, and the native checks
 	PYTHON=$(BIN)/python tools/check_c.sh
+
+fuzz: ## a minute of libFuzzer against the reader of PTX
+	PYTHON=$(PYTHON) tools/fuzz.sh 60
 
 sanitize: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	PYTHON=$(PYTHON) tools/sanitize.sh --hypothesis-profile=quick

@@ -27,6 +27,7 @@ static const struct {
 #define GM_PTX_TYPES(name, texts)        {name, texts, GM_FIELD_NONE},
 #include "ptx_mods.def"
 };
+enum { NGROUPS = sizeof groups / sizeof *groups };
 
 static const char *const op_texts[GM_OP_COUNT] = {
 #define GM_OP(id, text) text,
@@ -58,48 +59,16 @@ const char *gm_ptx_mod_text(gm_ptx_mod mod)
     return mods[mod].text;
 }
 
-/* The first letter decides nearly always: the whole table is compared this way for every text that is read. */
 static int same(const char *a, const char *text, size_t size)
 {
     return *a == *text && strlen(a) == size && !memcmp(a, text, size);
 }
 
-static int is_type(const char *text, size_t size)
-{
-    for (int i = 1; i < GM_PTX_TYPE_COUNT; i++)
-        if (same(gm_ptx_types[i].text, text, size))
-            return 1;
-    return 0;
-}
-
-/* What a word of a pattern means: .group, .group=some|of|it, or itself. */
-static void look_up(gm_pattern_word *word)
-{
-    size_t name = strcspn(word->text, "=.{}|");
-    word->field = GM_FIELD_NONE;
-    word->group = NULL;
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
-        if (same(groups[i].name, word->text, name) && (name == word->size || word->text[name] == '=')) {
-            word->field = groups[i].field;
-            word->is_type = groups[i].field == GM_FIELD_NONE;
-            if (name == word->size) {
-                word->group = groups[i].texts;
-            } else {
-                word->text += name + 1;
-                word->size -= name + 1;
-            }
-            return;
-        }
-    word->is_type = is_type(word->text, name);
-    for (int i = 1; i < GM_MOD_COUNT && !word->is_type; i++)
-        if (same(mods[i].text, word->text, name))
-            word->field = mods[i].field;
-}
-
-int gm_pattern_next(const char **pattern, gm_pattern_word *word)
+/* Cuts the next .word off a pattern; what it means is not looked at. 0 at the end. */
+static int next_word(const char **pattern, gm_pattern_word *word)
 {
     const char *p = *pattern;
-    word->opens = *p == '{';
+    *word = (gm_pattern_word){.opens = *p == '{', .field = GM_FIELD_NONE};
     p += word->opens;
     if (*p != '.')
         return 0;
@@ -108,47 +77,87 @@ int gm_pattern_next(const char **pattern, gm_pattern_word *word)
     p += word->size;
     word->closes = *p == '}';
     *pattern = p + word->closes;
-    look_up(word);
+    word->name_size = strcspn(word->text, "=.{}|");
+    return 1;
+}
+
+/* .group or .group=some|of|it */
+static int names_group(const gm_pattern_word *word)
+{
+    return word->name_size == word->size || word->text[word->name_size] == '=';
+}
+
+int gm_pattern_next(const char **pattern, gm_pattern_word *word)
+{
+    if (!next_word(pattern, word))
+        return 0;
+    for (size_t i = 0; i < NGROUPS && names_group(word); i++)
+        if (same(groups[i].name, word->text, word->name_size)) {
+            word->field = groups[i].field;
+            word->is_type = groups[i].field == GM_FIELD_NONE;
+            return 1;
+        }
+    for (int i = 1; i < GM_PTX_TYPE_COUNT; i++)
+        word->is_type |= same(gm_ptx_types[i].text, word->text, word->name_size);
+    for (int i = 1; i < GM_MOD_COUNT && !word->is_type; i++)
+        if (same(mods[i].text, word->text, word->name_size))
+            word->field = mods[i].field;
     return 1;
 }
 
 /* Every word of the tables is numbered: modifiers by gm_ptx_mod, types behind them, then words that only name. */
-static int number_word(gm_reader *r, const char *text, size_t size, uint32_t *number)
+static gm_atom *number_word(gm_reader *r, const char *text, size_t size)
 {
     gm_atom *atom = gm_read_atom(r, text, size);
-    if (!atom)
-        return 0;
-    if (!atom->word)
+    if (atom && !atom->word) {
+        if (r->forms->nwords == 64 * WORD_SETS) {
+            gm_read_say(r, GM_PTX_TOO_LARGE, &r->token, "ops.def has more words than a gm_element");
+            return NULL;
+        }
         atom->word = (uint16_t)r->forms->nwords++;
-    *number = atom->word;
-    return 1;
+    }
+    return atom;
 }
 
-static int number_words(gm_reader *r)
+static int is_type(uint32_t number)
 {
-    uint32_t number;
-    r->forms->nwords = 1;
-    for (int i = 1; i < GM_MOD_COUNT; i++)
-        if (!number_word(r, mods[i].text, strlen(mods[i].text), &number))
-            return 0;
-    for (int i = 1; i < GM_PTX_TYPE_COUNT; i++)
-        if (!number_word(r, gm_ptx_types[i].text, strlen(gm_ptx_types[i].text), &number))
-            return 0;
-    return 1;
+    return number >= GM_MOD_COUNT && number < GM_MOD_COUNT + GM_PTX_TYPE_COUNT - 1;
 }
 
+/* Words between | or spaces. */
 static int add_alternatives(gm_reader *r, gm_element *element, const char *text, size_t size)
 {
     const char *end = text + size;
     while (text < end) {
         size_t one = strcspn(text, " |.{}");
-        uint32_t number;
-        if (!number_word(r, text, one, &number))
+        const gm_atom *atom = number_word(r, text, one);
+        if (!atom)
             return 0;
-        element->words[number / 64] |= UINT64_C(1) << number % 64;
+        element->words[atom->word / 64] |= UINT64_C(1) << atom->word % 64;
         text += one;
         if (text < end)
             text++;
+    }
+    return 1;
+}
+
+static int number_words(gm_reader *r)
+{
+    r->forms->nwords = 1;
+    for (int i = 1; i < GM_MOD_COUNT; i++)
+        if (!number_word(r, mods[i].text, strlen(mods[i].text)))
+            return 0;
+    for (int i = 1; i < GM_PTX_TYPE_COUNT; i++)
+        if (!number_word(r, gm_ptx_types[i].text, strlen(gm_ptx_types[i].text)))
+            return 0;
+    for (size_t i = 0; i < NGROUPS; i++) {
+        gm_element *group = &r->forms->groups[i];
+        gm_atom *atom = gm_read_atom(r, groups[i].name, strlen(groups[i].name));
+        if (!atom || !add_alternatives(r, group, groups[i].texts, strlen(groups[i].texts)))
+            return 0;
+        atom->group = (uint8_t)(1 + i);
+        group->field = (uint8_t)groups[i].field;
+        group->is_type = groups[i].field == GM_FIELD_NONE;
     }
     return 1;
 }
@@ -161,22 +170,37 @@ static size_t dots(const char *text)
     return n;
 }
 
+/* The same meaning as gm_pattern_next's, found by the atoms: this happens to the whole table for every text. */
+static int add_element(gm_reader *r, gm_element *element, const gm_pattern_word *word)
+{
+    const gm_atom *atom = number_word(r, word->text, word->name_size);
+    if (!atom)
+        return 0;
+    if (!atom->group || !names_group(word)) {
+        element->is_type = (uint8_t)is_type(atom->word);
+        element->field = (uint8_t)(atom->word < GM_MOD_COUNT ? mods[atom->word].field : GM_FIELD_NONE);
+        return add_alternatives(r, element, word->text, word->size);
+    }
+    *element = r->forms->groups[atom->group - 1];
+    if (word->name_size == word->size)
+        return 1;
+    memset(element->words, 0, sizeof element->words);
+    return add_alternatives(r, element, word->text + word->name_size + 1, word->size - word->name_size - 1);
+}
+
 static int add_elements(gm_reader *r, gm_form *form, const char *pattern)
 {
     gm_pattern_word word;
     uint8_t inside = form->nelements, optional = 0; /* a number that no other { } of the form has */
-    while (gm_pattern_next(&pattern, &word)) {
+    while (next_word(&pattern, &word)) {
         gm_element *element = &form->elements[form->nelements++];
         if (word.opens)
             optional = ++inside;
+        if (!add_element(r, element, &word))
+            return 0;
         element->optional = optional;
-        element->field = (uint8_t)word.field;
-        element->is_type = (uint8_t)word.is_type;
         if (word.closes)
             optional = 0;
-        if (!(word.group ? add_alternatives(r, element, word.group, strlen(word.group))
-                         : add_alternatives(r, element, word.text, word.size)))
-            return 0;
     }
     return 1;
 }
@@ -238,7 +262,7 @@ static void add_specs(gm_form *form, const char *p)
 int gm_read_forms(gm_reader *r)
 {
     r->forms = gm_read_take(r, sizeof *r->forms);
-    if (!r->forms || !number_words(r))
+    if (!r->forms || !(r->forms->groups = gm_read_take(r, NGROUPS * sizeof *r->forms->groups)) || !number_words(r))
         return 0;
     gm_form *forms = gm_read_take(r, gm_ptx_nrows * sizeof *forms);
     if (!forms)

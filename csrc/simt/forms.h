@@ -17,7 +17,7 @@ extern const uint32_t gm_ptx_nrows;
 typedef struct gm_pattern_word {
     const char *text; /* the alternatives as written, between | */
     size_t size;
-    const char *group; /* those of a group, between spaces, or NULL */
+    size_t name_size; /* of the first alternative, or of the group's name */
     gm_ptx_field field;
     int opens, closes; /* { before it, } behind it */
     int is_type;
@@ -49,7 +49,8 @@ struct gm_form {
 };
 
 struct gm_forms {
-    gm_form *forms; /* by row */
+    gm_form *forms;     /* by row */
+    gm_element *groups; /* what .group stands for */
     uint32_t nwords;
 };
 

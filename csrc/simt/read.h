@@ -63,6 +63,7 @@ typedef struct gm_atom {
     uint16_t word;    /* as a modifier: 1 + its number among forms.words; 0: it is none */
     uint16_t form;    /* as an opcode's first word: 1 + its first form; 0: it is none */
     uint16_t special; /* 1 + gm_ptx_special, as "%tid.x" */
+    uint8_t group;    /* 1 + what it stands for in ops.def */
 } gm_atom;
 
 typedef struct gm_list {

@@ -1,6 +1,5 @@
-/* libFuzzer's target for the reader of PTX: whatever the bytes, it ends in a module or in a failure with a text, within
- * its limits. What it read is printed and read again: that must succeed for each instruction's text to be PTX.
- * `make fuzz` runs it for a minute with tests/data/ptx and the texts here. */
+/* libFuzzer's target for the reader of PTX: whatever the bytes, it ends in a failure with a text, or in a module whose
+ * every index names something and whose every instruction can be printed. tools/fuzz.sh builds and runs it. */
 #include "../../csrc/simt/ptx.h"
 #include <stdio.h>
 #include <stdlib.h>
