@@ -47,6 +47,8 @@ static uint64_t special(const gm_warp *w, uint32_t lane, uint64_t which)
     const gm_block *block = w->block;
     const uint32_t *ctaid = block->ctaid, *cluster = run->cluster;
     uint32_t at = w->index * GM_LANES + lane, bit = 1u << lane;
+    if ((uint32_t)which == GM_SPECIAL_ENVREG) /* 1 and 2 are where blocks of a cooperative launch meet, high and low */
+        return which >> 32 == 1 ? GM_MEETING >> 32 : which >> 32 == 2 ? (uint32_t)GM_MEETING : 0;
     switch (which) {
     case GM_SPECIAL_TID_X:
         return at % run->block[0];

@@ -191,10 +191,10 @@ static gm_status place_module(gm_run *run, const gm_ptx *module, run_memory *m, 
             return fail(failure, GM_LENS_LIMIT, "the module's variables take more than the limit of %llu bytes",
                         (unsigned long long)limit);
     }
-    m->variables = gm_alloc(total + 1);
+    m->variables = gm_alloc(total + 64);
     if (!m->variables)
         return fail(failure, GM_NO_MEMORY, "the module's variables");
-    memset(m->variables, 0, total + 1);
+    memset(m->variables, 0, total + 64);
     atomic_fetch_add(&run->memory, total);
     uint8_t *at = m->variables;
     for (size_t i = 0; i < p->variable_count; i++) {
@@ -217,6 +217,8 @@ static gm_status place_module(gm_run *run, const gm_ptx *module, run_memory *m, 
                                                          .name = v->name};
         at += (v->size + 255) / 256 * 256;
     }
+    m->segments[run->segment_count++] = (gm_segment){
+        .start = GM_MEETING, .end = GM_MEETING + 64, .host = at, .writable = 1, .buffer = -1, .name = "grid barrier"};
     return GM_OK;
 }
 
@@ -432,7 +434,7 @@ gm_status gm_lens_run(const gm_lens *lens, gm_lens_launch *launch, gm_lens_resul
         return status;
     run.machine = isa->machine;
 
-    memory.segments = gm_alloc((p->variable_count + launch->buffer_count + 1) * sizeof *memory.segments);
+    memory.segments = gm_alloc((p->variable_count + launch->buffer_count + 2) * sizeof *memory.segments);
     memory.parameters = gm_alloc(launch->parameter_bytes + 16);
     code = gm_alloc((p->count + 1) * sizeof *code);
     result->counts = gm_alloc((p->kernel.site_count + 1) * sizeof *result->counts);
@@ -485,9 +487,10 @@ gm_status gm_lens_run(const gm_lens *lens, gm_lens_launch *launch, gm_lens_resul
     result->blocks_total = (uint64_t)run.grid[0] * run.grid[1] * run.grid[2];
     if (!status && atomic_load(&run.stop)) {
         *failure = stopped;
-        status = result->ended = stopped.status;
+        status = stopped.status;
     }
 done:
+    result->ended = status;
     if (status == GM_NO_MEMORY && failure->status != GM_NO_MEMORY)
         fail(failure, GM_NO_MEMORY, "a run of the lens");
     for (int i = 0; workers && i < count; i++) {

@@ -48,6 +48,12 @@ static int is_argument(const gm_lower *l, uint32_t v)
     return l->module->variables[v].space == GM_SPACE_PARAM && !is_entry_parameter(l, v);
 }
 
+/* Which special register; of %envreg<n>, n in the upper half. */
+static uint64_t special_value(const gm_ptx_operand *o)
+{
+    return o->index == GM_SPECIAL_ENVREG ? o->index | o->bits << 32 : o->index;
+}
+
 /* A slot of `bytes` that holds the operand's value; 1: a predicate. Wider registers are cut. */
 uint32_t gm_lower_source(gm_lower *l, const gm_ptx_operand *o, uint32_t bytes)
 {
@@ -82,7 +88,7 @@ uint32_t gm_lower_source(gm_lower *l, const gm_ptx_operand *o, uint32_t bytes)
             return in->d = gm_lower_temp(l, own);
         }
         default:
-            return gm_lower_constant(l, GM_FILL_SPECIAL, own < bytes ? bytes : own, o->index, 0);
+            return gm_lower_constant(l, GM_FILL_SPECIAL, own < bytes ? bytes : own, special_value(o), 0);
         }
     }
     case GM_OPERAND_VARIABLE: {
@@ -1766,6 +1772,6 @@ uint32_t gm_lower_alias(gm_lower *l, const gm_ptx_inst *inst, uint32_t k)
         return bits_constant(l, bytes, variable_address(l, s->index) + s->bits);
     if (s->kind == GM_OPERAND_SPECIAL && type_bytes((uint8_t)gm_ptx_special_type((gm_ptx_special)s->index)) == bytes &&
         !(s->index >= GM_SPECIAL_CLOCK && s->index <= GM_SPECIAL_GLOBALTIMER_HI))
-        return gm_lower_constant(l, GM_FILL_SPECIAL, bytes, s->index, 0);
+        return gm_lower_constant(l, GM_FILL_SPECIAL, bytes, special_value(s), 0);
     return 0;
 }

@@ -89,7 +89,8 @@ typedef struct gm_constant {
 #define GM_LOCAL_WINDOW    UINT64_C(0x0000020000000000)
 #define GM_PARAM_WINDOW    UINT64_C(0x0000030000000000)
 #define GM_GLOBAL_START    UINT64_C(0x0000700000000000)
-#define GM_VARIABLES_START GM_GLOBAL_START /* the module's own; buffers lie above */
+#define GM_VARIABLES_START GM_GLOBAL_START              /* the module's own; buffers lie above */
+#define GM_MEETING         UINT64_C(0x00006ffffffff000) /* 64 bytes for cooperative groups' grid barrier */
 #define GM_BUFFERS_START   UINT64_C(0x0000710000000000)
 #define GM_WINDOW          UINT64_C(0x0000010000000000)
 /* Within the shared window: the block's own memory at 0, that of the block of rank r in its cluster at (r + 1) << 24.

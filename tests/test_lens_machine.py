@@ -1,0 +1,417 @@
+"""What lanes, warps and blocks do together in the lens, and what a kernel cannot do to it.
+
+The kernels are tests/data/ptx/machine.cu, or PTX written out here; results are compared with NumPy's.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from lens_run import GLOBAL, HEAD, ISAS, PTX, REGISTERS, SHARED, body, kinds, run
+
+MACHINE = (PTX / "machine.ptx").read_text()
+T = np.arange(128)
+
+
+def ints(n):
+    return np.zeros(n, "i4")
+
+
+def machine(kernel, grid, block, *args, **options):
+    return run(MACHINE, grid, block, *args, kernel=kernel, **options)
+
+
+# --- lanes of a warp -------------------------------------------------------------------------------------------------
+
+
+def test_lanes_wait_for_a_lock_that_another_lane_holds():
+    lock, count = ints(1), ints(1)
+    result = machine("spin_lock", 4, 64, lock, count)
+    assert (result["ended"], count[0], lock[0]) == ("", 256, 0)
+    assert result["instructions"] < 1_000_000
+
+
+def test_lanes_meet_again_behind_a_branch():
+    mask, total = np.zeros(32, "u4"), ints(32)
+    machine("meets", 1, 32, mask, total)
+    assert (mask == 0xFFFFFFFF).all()
+    s = [sum(i * (2 if t % 2 else 1) for i in range(t % 7 + 1)) for t in range(32)]
+    assert total.tolist() == [(-x, x + 100, x)[t % 3] for t, x in enumerate(s)]
+
+
+def test_an_early_return_inside_a_branch_keeps_nobody_apart():
+    """Lanes that return are waited for by nobody: those that stay run the rest together."""
+    lines = """
+    ld.param.u64 %d1, [p0]; mov.u32 %r1, %laneid; mul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2;
+    setp.lt.u32 %p1, %r1, 20; @!%p1 bra AFTER;
+    setp.lt.u32 %p2, %r1, 5; @%p2 bra END;
+    add.u32 %r3, %r3, 1;
+    AFTER: activemask.b32 %r2; st.global.u32 [%d1], %r2;
+    END:"""
+    out = np.zeros(32, "u4")
+    run(body(lines), 1, 32, out)
+    assert out.tolist() == [0] * 5 + [0xFFFFFFE0] * 27
+
+
+def test_recursion_gives_each_call_its_registers():
+    out = ints(32)
+    machine("recursion", 1, 32, out)
+    fibonacci = [0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89]
+    assert out.tolist() == [fibonacci[t % 12] for t in range(32)]
+
+
+def test_a_branch_table():
+    out = ints(96)
+    machine("switched", 1, 96, out)
+    ways = [
+        lambda t: t * 3,
+        lambda t: t - 7,
+        lambda t: t ^ 21,
+        lambda t: t.bit_count(),
+        lambda t: t * t,
+        lambda t: ~t,
+        lambda t: t << 3,
+        lambda t: t // 3,
+        lambda t: 1000 + t,
+    ]
+    assert out.tolist() == [ways[t % 9](t) for t in range(96)]
+
+
+def test_votes():
+    out = np.zeros((128, 6), "u4")
+    machine("votes", 1, 128, out)
+    warp = T // 32 * 32
+    for t in range(128):
+        w = range(warp[t], warp[t] + 32)
+        assert out[t, 0] == sum(1 << u % 32 for u in w if u % 5 == 0)
+        assert out[t, 1] == sum(1 << u % 32 for u in w if u % 3 == t % 3)
+        assert out[t, 2] == max(u * 37 % 64 for u in w)
+    assert (out[:, 3] == 32).all()
+    assert (out[:, 4] == 1).all()
+    assert (out[:, 5] == T ^ 5).all()
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_shuffles_within_segments(isa):
+    lines = """
+    ld.param.u64 %d1, [p0]; mov.u32 %r1, %laneid; mul.wide.u32 %d2, %r1, 16; add.u64 %d1, %d1, %d2;
+    add.u32 %r2, %r1, 100;
+    shfl.sync.up.b32 %r3|%p1, %r2, 3, 0x1800, -1; selp.u32 %r4, %r3, 7, %p1;
+    shfl.sync.down.b32 %r5|%p1, %r2, 3, 0x181f, -1; selp.u32 %r6, %r5, 7, %p1;
+    shfl.sync.bfly.b32 %r7, %r2, 6, 0x181f, -1; shfl.sync.idx.b32 %r8, %r2, 13, 0x181f, -1;
+    st.global.v4.u32 [%d1], {%r4, %r6, %r7, %r8};"""
+    out = np.zeros((32, 4), "u4")
+    run(body(lines), 1, 32, out, isa=isa)
+    lane, first = np.arange(32), np.arange(32) // 8 * 8
+    assert (out[:, 0] == np.where(lane - first >= 3, lane + 97, 7)).all()
+    assert (out[:, 1] == np.where(lane - first < 5, lane + 103, 7)).all()
+    assert (out[:, 2] == (lane ^ 6) + 100).all()
+    assert (out[:, 3] == first + 105).all()
+
+
+# --- blocks ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backwards", [0, 1])
+def test_blocks_wait_for_other_blocks(backwards):
+    done = ints(300)
+    result = machine("chain", 300, 32, done, 300, backwards)
+    assert result["ended"] == ""
+    assert done.tolist() == (list(range(300, 0, -1)) if backwards else list(range(1, 301)))
+
+
+def test_all_blocks_of_a_grid_meet():
+    out = ints(40)
+    assert machine("grid_barrier", 20, 64, out, 20)["ended"] == ""
+    assert out[20:].tolist() == [210] * 20
+
+
+def test_named_barriers():
+    out = ints(256)
+    assert machine("named_barriers", 1, 128, out, watch=SHARED)["findings"] == []
+    assert out.reshape(4, 64).tolist() == [[(127 - t) * 10 + i for t in range(64, 128)] for i in range(4)]
+
+
+def test_barrier_objects():
+    out = ints(192)
+    result = machine("barrier_object", 1, 64, out)
+    assert (result["ended"], result["findings"]) == ("", [])
+    assert out.reshape(3, 64).tolist() == [[63 - t + i for t in range(64)] for i in range(3)]
+
+
+def test_clusters_reach_each_others_shared_memory():
+    out = ints(128)
+    machine("cluster_exchange", 4, 32, out, shared=128)
+    assert out.reshape(4, 32).tolist() == [[rank * 100 + t for t in range(32)] for rank in (1, 0, 1, 0)]
+
+
+def test_results_do_not_depend_on_threads():
+    data = np.random.default_rng(3).integers(0, 256, 40_000).astype("u1")
+    seen = []
+    for threads in (1, 2, 5):
+        bins, most = ints(256), np.zeros(1, "u4")
+        result = machine("histogram", 37, 128, bins, most, data, len(data), threads=threads)
+        assert (bins == np.bincount(data, minlength=256)).all()
+        assert most[0] == (data.astype("i8") * (np.arange(len(data)) % 101)).max()
+        seen.append((result["instructions"], result["thread_instructions"], result["counts"]))
+    assert seen[0] == seen[1] == seen[2]
+
+
+def test_parts_of_a_grid_add_up():
+    data = np.random.default_rng(3).integers(0, 256, 10_000).astype("u1")
+    bins, most = ints(256), np.zeros(1, "u4")
+    whole = machine("histogram", 37, 128, bins, most, data, len(data))
+    parts = [
+        machine("histogram", 37, 128, bins, most, data, len(data), units=units)
+        for units in ((0, 2, 0), (1, 2, 10), (21, 2, 0))
+    ]
+    assert sum(part["blocks"] for part in parts) == whole["blocks"] == 37
+    counts = [np.frombuffer(part["counts"], "u8") for part in parts]
+    assert (sum(counts) == np.frombuffer(whole["counts"], "u8")).all()
+    assert (bins == 2 * np.bincount(data, minlength=256)).all()
+
+
+# --- memory ----------------------------------------------------------------------------------------------------------
+
+
+def test_local_memory():
+    out = ints(32)
+    result = machine("local_array", 1, 32, out, 3, watch=SHARED | REGISTERS)
+    expected = []
+    for t in range(32):
+        a = [i * 3 for i in range(20)]
+        for i in range(1, 20, 3):
+            a[i] += a[(i * 7 + t) % 20]
+        expected.append(a[t * 7 % 20])
+    assert out.tolist() == expected
+    assert result["findings"] == []
+
+
+def test_variables_of_the_module():
+    for _ in range(2):  # each run begins with their initial values
+        out = ints(34)
+        machine("variables", 1, 32, out)
+        assert out.tolist() == [3, 1, 4, 1, 5, 9, 2, 6] * 4 + [40, 42]
+
+
+def test_asynchronous_copies():
+    data, out = np.arange(256, dtype="i4") * 3, ints(256)
+    assert machine("pipeline", 1, 256, out, data, watch=SHARED)["findings"] == []
+    assert (out == data[::-1]).all()
+
+
+def test_bulk_copies():
+    data, out = np.random.default_rng(5).random(256, "f4"), np.zeros(256, "f4")
+    assert machine("bulk", 1, 256, out, data, watch=SHARED)["findings"] == []
+    assert (out == 2 * data).all()
+
+
+def test_products_of_matrices():
+    rng = np.random.default_rng(6)
+    a, b, d = (
+        rng.standard_normal((16, 16)).astype("f2"),
+        rng.standard_normal((8, 16)).astype("f2"),
+        np.zeros((16, 8), "f4"),
+    )
+    assert machine("product", 1, 32, d, a, b, watch=SHARED | REGISTERS)["findings"] == []
+    np.testing.assert_allclose(d, a.astype("f8") @ b.astype("f8").T, rtol=1e-6, atol=1e-6)
+    a, b, e = (
+        rng.integers(-128, 128, (16, 32)).astype("i1"),
+        rng.integers(-128, 128, (8, 32)).astype("i1"),
+        ints((16, 8)),
+    )
+    machine("product_s8", 1, 32, e, a, b)
+    assert (e == a.astype("i4") @ b.astype("i4").T).all()
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
+def test_accesses_of_every_width_and_place(width):
+    """A copy of items of every width, from and to any place that their alignment allows, in whole and partial warps."""
+    item = {1: ("u8", "%r1"), 2: ("u16", "%h1"), 4: ("u32", "%r1"), 8: ("u64", "%d9")}
+    kind, register = item.get(width, ("v4.u32", "{%r1, %r2, %r3, %r4}"))
+    lines = f"""
+    ld.param.u64 %d1, [p0]; ld.param.u64 %d2, [p1]; mov.u32 %r9, %tid.x; mul.wide.u32 %d3, %r9, {width};
+    add.u64 %d1, %d1, %d3; add.u64 %d2, %d2, %d3;
+    ld.{kind} {register}, [%d2+{width}]; st.{kind} [%d1+{3 * width}], {register};"""
+    text = body(lines, ".param .u64 p0, .param .u64 p1")
+    data = np.random.default_rng(width).integers(0, 256, 100 * width).astype("u1")
+    for isa in ISAS:
+        out = np.zeros(100 * width, "u1")
+        run(text, 1, 77, out, data, isa=isa)
+        assert (out[3 * width : 80 * width] == data[width : 78 * width]).all()
+        assert not out[: 3 * width].any()
+        assert not out[80 * width :].any()
+
+
+def test_addresses_are_the_same_every_time():
+    lines = "ld.param.u64 %d1, [p0]; ld.param.u64 %d2, [p1]; st.u64 [%d1], %d1; st.u64 [%d1+8], %d2;"
+    text = body(lines, ".param .u64 p0, .param .u64 p1")
+    first, second = np.zeros(2, "u8"), np.zeros(2, "u8")
+    run(text, 1, 1, first, np.zeros(77, "u1"))
+    run(text, 1, 1, second, np.zeros(77, "u1"))
+    assert (first == second).all()
+    assert (first % 256 == 0).all()
+    run(text, 1, 1, second, np.zeros(77, "u1"), lead=8)
+    assert (second % 256 == 8).all()
+
+
+# --- findings --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "access, expected",
+    [
+        ("ld.global.u32 %r1, [%d1+252];", {}),
+        ("ld.global.u32 %r1, [%d1+256];", {"out-of-bounds": 32}),
+        ("ld.global.u64 %d2, [%d1+252];", {"out-of-bounds": 32}),
+        ("ld.global.u32 %r1, [%d1-4];", {"out-of-bounds": 32}),
+        ("ld.global.u32 %r1, [%d1+2];", {"misaligned": 32}),
+        ("st.global.v4.u32 [%d1+8], {%r1, %r1, %r1, %r1};", {"misaligned": 32}),
+        ("mov.u64 %d1, -8; st.u64 [%d1], %d1;", {"out-of-bounds": 32}),
+        ("mov.u32 %r1, 0xfffffff0; ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [%r1];", {"out-of-bounds": 32}),
+        ("atom.global.add.u32 %r1, [%d1+256], 1;", {"out-of-bounds": 32}),
+        ("mov.u64 %d1, 0x10000000000; ld.u32 %r1, [%d1];", {"out-of-bounds": 32}),
+    ],
+)
+def test_wrong_accesses(access, expected):
+    data = np.full(64, 7, "u4")
+    result = run(body(f"ld.param.u64 %d1, [p0]; {access}"), 1, 32, data)
+    assert kinds(result) == expected
+    assert (data == 7).all()
+
+
+def test_wrong_accesses_are_left_out_lane_by_lane():
+    lines = """
+    ld.param.u64 %d1, [p0]; mov.u32 %r1, %laneid; mul.wide.u32 %d2, %r1, 12; add.u64 %d1, %d1, %d2;
+    ld.global.u32 %r2, [%d1]; add.u32 %r2, %r2, 1; st.global.u32 [%d1], %r2;"""
+    data = np.full(64, 5, "u4")
+    result = run(body(lines), 1, 32, data)
+    assert kinds(result) == {"out-of-bounds": 2 * 10}
+    assert data.tolist() == [6 if i % 3 == 0 else 5 for i in range(64)]
+
+
+def test_values_that_nobody_gave():
+    lines = """
+    ld.param.u64 %d1, [p0]; mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2;
+    setp.lt.u32 %p1, %r1, 4; @%p1 mov.u32 %r2, 5; add.u32 %r3, %r2, 1; selp.u32 %r4, %r3, 7, %p1;
+    st.global.u32 [%d1], %r4;
+    {more}"""
+    assert run(body(lines.replace("{more}", "")), 1, 32, ints(32), watch=REGISTERS)["findings"] == []
+    stored = run(body(lines.replace("{more}", "st.global.u32 [%d1], %r3;")), 1, 32, ints(32), watch=REGISTERS)
+    assert kinds(stored) == {"unwritten-register": 28}
+    branch = "setp.eq.u32 %p2, %r2, 0; @%p2 bra L; L:"
+    decided = run(body(lines.replace("{more}", branch)), 1, 32, ints(32), watch=REGISTERS)
+    assert kinds(decided) == {"unwritten-register": 28}
+
+
+def test_a_barrier_that_a_guard_keeps_lanes_from():
+    lines = "mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0; @%p1 bar.sync 0;"
+    assert kinds(run(body(lines), 1, 64, ints(1))) == {"divergent-barrier": 32}
+
+
+def test_races_between_blocks():
+    lines = "ld.param.u64 %d1, [p0]; mov.u32 %r1, %ctaid.x; st.global.u32 [%d1], %r1;"
+    assert "race-global" in kinds(run(body(lines), 2, 1, ints(1), watch=GLOBAL))
+    assert run(body(lines), 1, 1, ints(1), watch=GLOBAL)["findings"] == []
+
+
+# --- what a kernel cannot do -----------------------------------------------------------------------------------------
+
+DEEP = (
+    HEAD
+    + """.func f (.param .b32 a) { .reg .b32 %r<9>; .local .b8 q[512]; ld.param.b32 %r1, [a];
+    { .param .b32 x; st.param.b32 [x], %r1; call.uni f, (x); } ret; }"""
+    + body("{ .param .b32 x; st.param.b32 [x], %r1; call.uni f, (x); }")[len(HEAD) :]
+)
+ENDLESS = {
+    "a loop": (body("L: bra L;"), 1, 32, "limit"),
+    "a loop of barriers": (body("L: bar.sync 0; bra L;"), 1, 1024, "limit"),
+    "a loop of named barriers": (
+        body("mov.u32 %r1, %tid.x; L: bar.sync %r1, 64; add.u32 %r1, %r1, 1; bra L;"),
+        1,
+        1024,
+        "limit",
+    ),
+    "a value that nobody writes": (
+        body("ld.param.u64 %d1, [p0]; L: ld.volatile.global.u32 %r1, [%d1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;"),
+        3000,
+        64,
+        "limit",
+    ),
+    "recursion": (DEEP, 4, 256, "limit"),
+    "a trap": (body("trap;"), 1, 32, "limit"),
+    "an index beyond a branch table": (
+        body("mov.u32 %r1, %tid.x; t: .branchtargets A, B; brx.idx %r1, t; A: bra C; B: C:"),
+        1,
+        32,
+        "limit",
+    ),
+    "two barriers, each waiting for all": (
+        body("mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 32; @%p1 bar.sync 1, 64; @!%p1 bar.sync 2, 64;"),
+        1,
+        64,
+        "deadlock",
+    ),
+    "a barrier that too few reach": (
+        body("mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 32; @%p1 bar.sync 1, 96;"),
+        1,
+        64,
+        "deadlock",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_ends_in_bounded_time(name):
+    text, grid, block, ended = ENDLESS[name]
+    began = time.monotonic()
+    result = run(text, grid, block, ints(1), instructions=3_000_000, memory=1 << 26)
+    assert (result["ended"], time.monotonic() - began < 10) == (ended, True)
+    assert result["why"]
+
+
+def test_time_is_limited():
+    began = time.monotonic()
+    assert run(body("L: bra L;"), 1, 32, ints(1), instructions=0, seconds=0.2)["ended"] == "limit"
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    "before, grid, block, shared",
+    [
+        (".shared .align 4 .b8 s[1099511627776];", 1, 32, 0),
+        (".shared .align 4 .b8 s[300000];", 1, 32, 0),
+        (".shared .align 4 .b8 s[1024];", 1, 32, 231_425),
+        ("", 0, 32, 0),
+        ("", 1, 1025, 0),
+        ("", 1, (32, 32, 2), 0),
+        ("", (1, 65536), 32, 0),
+    ],
+)
+def test_launches_that_no_gpu_takes(before, grid, block, shared):
+    lines = "mov.u32 %r1, s; st.shared.u32 [%r1], %r1;" if before else ""
+    with pytest.raises((ValueError, NotImplementedError), match=r"shared|GPU|zero|at most"):
+        run(body(lines, before=before), grid, block, ints(1), shared=shared)
+
+
+def test_memory_is_limited():
+    text = body("mov.u64 %d1, s; st.global.u32 [%d1], %r1;", before=".global .align 4 .b8 s[8589934592];")
+    assert run(text, 1, 32, ints(1))["ended"] == "limit"
+
+
+def test_division_has_no_forbidden_operands():
+    lines = """
+    mov.u32 %r1, -2147483648; mov.u32 %r2, -1; div.s32 %r3, %r1, %r2; rem.s32 %r4, %r1, %r2;
+    mov.u64 %d1, 0x8000000000000000; mov.u64 %d2, -1; div.s64 %d3, %d1, %d2; rem.s64 %d4, %d1, %d2; div.u64 %d5, %d1, 0;
+    ld.param.u64 %d9, [p0]; st.u32 [%d9], %r3; st.u32 [%d9+4], %r4; st.u64 [%d9+8], %d3; st.u64 [%d9+16], %d4;
+    st.u64 [%d9+24], %d5;"""
+    out = np.zeros(8, "u4")
+    run(body(lines), 1, 32, out)
+    assert out.tolist() == [0x80000000, 0, 0, 0x80000000, 0, 0, 0xFFFFFFFF, 0xFFFFFFFF]
+
+
+def test_what_is_not_executed_is_refused_first():
+    with pytest.raises(NotImplementedError, match=r"test\.ptx:\d+: .*alloca"):
+        run(body("alloca.u64 %d1, 16;"), 1, 32, ints(1))
