@@ -51,7 +51,7 @@ def run(
             parameters[offset : offset + size] = raw
     options = (threads, watch, isa, instructions, memory, seconds)
     result: Any = lens.run(
-        dims(grid), dims(block), dims(cluster), shared, bytes(parameters), pointers, buffers, units, options
+        dims(grid), dims(block), dims(cluster), shared, bytes(parameters), pointers, buffers, units, options, b""
     )
     return dict(result)
 
