@@ -2,9 +2,13 @@
 
 import contextlib
 import locale
+import os
 import random
 import re
+import shutil
 import struct
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -242,59 +246,59 @@ def test_what_the_table_lacks(line: str, place: tuple[int, int], reason: str) ->
     assert caret.index("^") == 4 + place[1] - 1
 
 
-@pytest.mark.parametrize(
-    "line, column, reason",
-    [
-        ("add.u32 %r1, %r2;", 14, "add does not take these operands"),
-        ("add.u32 %r1, %r2, %r3, %r4;", 24, "add does not take these operands"),
-        ("add.u32 %r1, %r2, %r9;", 19, "%r9 is not declared"),
-        ("add.u32 %r1, %r2, %r02;", 19, "%r02 is not declared"),
-        ("add.u32 %r1, %r2, %rd3;", 19, "a .b64 where add.u32 needs a .u32"),
-        ("add.f32 %f1, %f2, 1;", 19, "this number cannot be a .f32"),
-        ("add.u32 %r1, %r2, 1.5;", 19, "this number cannot be a .u32"),
-        ("add.u32 5, %r2, %r3;", 9, "a register is needed"),
-        ("add.u32 %r1, %tid.x, %r3;", 14, "%tid.x is read by mov alone"),
-        ("mov.u32 %r1, %tid.w;", 14, "%tid is not declared"),
-        ("mov.u32 %r1, %tid.xyz;", 19, "%tid has no part .xyz"),
-        ("add.u32 %r1, _, %r3;", 14, "_ is for results"),
-        ("add.u32 %r1, !%r2, %r3;", 14, "! has no place here"),
-        ("ld.global.u32 %r1, %rd1;", 20, "ld does not take these operands"),
-        ("ld.global.u32 %r1, [%f1];", 20, "an address is in a register of 32 or 64 bits"),
-        ("ld.global.v2.u32 %r1, [%rd1];", 18, "a vector of 2 is needed"),
-        ("ld.global.v4.b64 {%rd1,%rd2,%rd3,%rd4}, [%rd1];", 1, "32 bytes are more than one access may have"),
-        ("ld.shared.nc.u32 %r1, [%r1];", 1, ".nc is for .global"),
-        ("ld.relaxed.global.u32 %r1, [%rd1];", 1, "a scope is missing"),
-        ("ld.gpu.global.u32 %r1, [%rd1];", 1, "a scope needs"),
-        ("st.const.u32 [%rd1], %r1;", 1, ".const cannot be written"),
-        ("st.acquire.gpu.u32 [%rd1], %r1;", 1, "st has no .acquire"),
-        ("cp.async.cg.shared.global [%r1], [%rd1], 8;", 1, "cp.async copies 4, 8 or 16 bytes"),
-        ("cp.async.ca.shared.global [%r1], [%rd1], 12;", 1, "cp.async copies 4, 8 or 16 bytes"),
-        ("setp.lt.and.s32 %p1, %r1, %r2;", 1, "one more predicate is missing"),
-        ("setp.lt.s32 %p1, %r1, %r2, %p2;", 1, ".and, .or or .xor is missing"),
-        ("@%r1 bra X;", 2, "%r1 is no predicate"),
-        ("@ bra X;", 3, "bra is no predicate"),
-        ("bra X;", 5, "no label X in this function"),
-        ("brx.idx %r1, X;", 14, "X is no table of targets"),
-        ("call nothing;", 6, "nothing is not declared"),
-        ("X: X: ret;", 4, "X is declared twice"),
-        ("mov.u32 %r1, 0x1g;", 14, "no number that PTX knows"),
-        ("mov.u32 %r1, 08;", 14, "no number that PTX knows"),
-        ("mov.u32 %r1, 99999999999999999999;", 14, "no number that PTX knows"),
-        ("mov.u32 %r1, 1 / 0;", 16, "a division by zero"),
-        ("mov.u32 %r1, (1 + 2;", 20, "')' is missing here"),
-        ("mov.b64 {%r1, %r2, %r3}, %rd1;", 9, "a .b64 is not made of 3 parts"),
-        ("mov.u32 %r1, \x01;", 14, "byte 0x01 outside of a comment"),
-        ("mov.u32 %r1 %r2;", 13, "';' is missing here"),
-        (".reg .b32 %r<2>;", 11, "%r is declared twice"),
-        (".pragma nounroll;", 9, "a pragma is a string"),
-        ('.pragma "nounroll;', 9, "this string has no end"),
-        ("/* comment", 1, "this comment has no end"),
-        (".shared .align 3 .b8 x[4];", 10, "an alignment is a power of two"),
-        (".shared .b8 x[];", 13, "x has no length"),
-        (".local .u32 x = 5;", 13, "only .global and .const have initial values"),
-        (".shared .pred x;", 10, "no variable has type .pred"),
-    ],
-)
+MALFORMED = [
+    ("add.u32 %r1, %r2;", 14, "add does not take these operands"),
+    ("add.u32 %r1, %r2, %r3, %r4;", 24, "add does not take these operands"),
+    ("add.u32 %r1, %r2, %r9;", 19, "%r9 is not declared"),
+    ("add.u32 %r1, %r2, %r02;", 19, "%r02 is not declared"),
+    ("add.u32 %r1, %r2, %rd3;", 19, "a .b64 where add.u32 needs a .u32"),
+    ("add.f32 %f1, %f2, 1;", 19, "this number cannot be a .f32"),
+    ("add.u32 %r1, %r2, 1.5;", 19, "this number cannot be a .u32"),
+    ("add.u32 5, %r2, %r3;", 9, "a register is needed"),
+    ("add.u32 %r1, %tid.x, %r3;", 14, "%tid.x is read by mov alone"),
+    ("mov.u32 %r1, %tid.w;", 14, "%tid is not declared"),
+    ("mov.u32 %r1, %tid.xyz;", 19, "%tid has no part .xyz"),
+    ("add.u32 %r1, _, %r3;", 14, "_ is for results"),
+    ("add.u32 %r1, !%r2, %r3;", 14, "! has no place here"),
+    ("ld.global.u32 %r1, %rd1;", 20, "ld does not take these operands"),
+    ("ld.global.u32 %r1, [%f1];", 20, "an address is in a register of 32 or 64 bits"),
+    ("ld.global.v2.u32 %r1, [%rd1];", 18, "a vector of 2 is needed"),
+    ("ld.global.v4.b64 {%rd1,%rd2,%rd3,%rd4}, [%rd1];", 1, "32 bytes are more than one access may have"),
+    ("ld.shared.nc.u32 %r1, [%r1];", 1, ".nc is for .global"),
+    ("ld.relaxed.global.u32 %r1, [%rd1];", 1, "a scope is missing"),
+    ("ld.gpu.global.u32 %r1, [%rd1];", 1, "a scope needs"),
+    ("st.const.u32 [%rd1], %r1;", 1, ".const cannot be written"),
+    ("st.acquire.gpu.u32 [%rd1], %r1;", 1, "st has no .acquire"),
+    ("cp.async.cg.shared.global [%r1], [%rd1], 8;", 1, "cp.async copies 4, 8 or 16 bytes"),
+    ("cp.async.ca.shared.global [%r1], [%rd1], 12;", 1, "cp.async copies 4, 8 or 16 bytes"),
+    ("setp.lt.and.s32 %p1, %r1, %r2;", 1, "one more predicate is missing"),
+    ("setp.lt.s32 %p1, %r1, %r2, %p2;", 1, ".and, .or or .xor is missing"),
+    ("@%r1 bra X;", 2, "%r1 is no predicate"),
+    ("@ bra X;", 3, "bra is no predicate"),
+    ("bra X;", 5, "no label X in this function"),
+    ("brx.idx %r1, X;", 14, "X is no table of targets"),
+    ("call nothing;", 6, "nothing is not declared"),
+    ("X: X: ret;", 4, "X is declared twice"),
+    ("mov.u32 %r1, 0x1g;", 14, "no number that PTX knows"),
+    ("mov.u32 %r1, 08;", 14, "no number that PTX knows"),
+    ("mov.u32 %r1, 99999999999999999999;", 14, "no number that PTX knows"),
+    ("mov.u32 %r1, 1 / 0;", 16, "a division by zero"),
+    ("mov.u32 %r1, (1 + 2;", 20, "')' is missing here"),
+    ("mov.b64 {%r1, %r2, %r3}, %rd1;", 9, "a .b64 is not made of 3 parts"),
+    ("mov.u32 %r1, \x01;", 14, "byte 0x01 outside of a comment"),
+    ("mov.u32 %r1 %r2;", 13, "';' is missing here"),
+    (".reg .b32 %r<2>;", 11, "%r is declared twice"),
+    (".pragma nounroll;", 9, "a pragma is a string"),
+    ('.pragma "nounroll;', 9, "this string has no end"),
+    ("/* comment", 1, "this comment has no end"),
+    (".shared .align 3 .b8 x[4];", 10, "an alignment is a power of two"),
+    (".shared .b8 x[];", 13, "x has no length"),
+    (".local .u32 x = 5;", 13, "only .global and .const have initial values"),
+    (".shared .pred x;", 10, "no variable has type .pred"),
+]
+
+
+@pytest.mark.parametrize("line, column, reason", MALFORMED)
 def test_malformed(line: str, column: int, reason: str) -> None:
     kind, message = refusal(kernel(line))
     where, quoted, caret = message.split("\n")
@@ -504,3 +508,51 @@ def test_numbers_have_points_in_every_locale() -> None:
             assert instructions(kernel("mov.f32 %f1, 1.5;"))[0] == "mov.f32 %f1, 0f3FC00000"
         finally:
             locale.setlocale(locale.LC_NUMERIC, before)
+
+
+# ---- the assembler's opinion ----
+
+
+def ptxas() -> str:
+    if found := shutil.which("ptxas"):
+        return found
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tools" / "build"))
+    import cuda_toolkit
+
+    toolkit = cuda_toolkit.find()
+    beside = toolkit.nvcc.resolve().parent / "ptxas" if toolkit else None
+    if beside is None or not beside.exists():
+        pytest.skip("needs ptxas")
+    return str(beside)
+
+
+def assemble(text: str, target: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    path = folder / "k.ptx"
+    path.write_text(text)
+    command = [ptxas(), f"-arch={target}", "-O0", str(path), "-o", "/dev/null"]
+    clean = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}  # no sanitizer in NVIDIA's tool
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=clean)
+
+
+# What ptxas has taken away from newer chips, or needs a symbol of a kind that the samples lack.
+NOT_ASSEMBLED = re.compile(r"prefetch\.param|(?:mapa|getctarank|cvta|alloca|stack\w+)(?:\.[\w:]+)*\.u32")
+
+
+def test_the_assembler_takes_every_form(tmp_path: Path) -> None:
+    texts = [text for form in FORMS if form.op != "CALL" for text in samples(form) if not NOT_ASSEMBLED.match(text)]
+    done = assemble(module(texts, "sm_100a"), "sm_100a", tmp_path)
+    wrong = re.findall(r"line (\d+); (?:error|fatal) *: (.*)", done.stdout + done.stderr)
+    assert [(texts[int(line) - 14], reason) for line, reason in wrong] == []
+
+
+def test_the_assembler_takes_the_features(tmp_path: Path) -> None:
+    assert assemble(FEATURES, "sm_90", tmp_path).returncode == 0
+
+
+# ptxas reads %r02 as %r2, and the fourth part of %tid as 0.
+REFUSED = [line for line, _, _ in MALFORMED if "%r02" not in line and "%tid.w" not in line]
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_the_assembler_refuses_what_the_reader_does(line: str, tmp_path: Path) -> None:
+    assert assemble(kernel(line), "sm_90", tmp_path).returncode != 0

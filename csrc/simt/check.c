@@ -1,9 +1,10 @@
 /* What a row of ops.def can't say: rules between the parts of an instruction. */
 #include "read.h"
 
+/* NULL where there are none at all, and so none to look at. */
 static const gm_ptx_variable *variables_from(const gm_reader *r, uint32_t first)
 {
-    return (const gm_ptx_variable *)r->variables.items + first;
+    return r->variables.n ? (const gm_ptx_variable *)r->variables.items + first : NULL;
 }
 
 /* A call's arguments or results against the parameters that they are for. */
@@ -42,7 +43,7 @@ static int check_call(gm_reader *r, const gm_ptx_inst *inst, const gm_token *at)
         return gm_read_fail(r, GM_PTX_MALFORMED, at, "%.200s is a table of labels", t->name);
     return t->kind == GM_TABLE_CALL ||
            (check_list(r, results, t->parameters, t->nresults, "results", at) &&
-            check_list(r, given, t->parameters + t->nresults, t->nparameters, "arguments", at));
+            check_list(r, given, t->parameters ? t->parameters + t->nresults : NULL, t->nparameters, "arguments", at));
 }
 
 static int check_brx(gm_reader *r, const gm_ptx_inst *inst, const gm_token *at)

@@ -49,12 +49,12 @@ static int parameters(gm_reader *r, uint32_t *first, uint32_t *n, const int32_t 
 
 static void lay_out(gm_reader *r, gm_ptx_function *f)
 {
-    gm_ptx_variable *v = (gm_ptx_variable *)r->variables.items + f->first_parameter;
     uint64_t end = 0;
     for (uint32_t i = 0; i < f->nparameters; i++) {
-        end = (end + v[i].align - 1) & ~(uint64_t)(v[i].align - 1);
-        v[i].offset = end;
-        end += v[i].size;
+        gm_ptx_variable *v = (gm_ptx_variable *)r->variables.items + f->first_parameter + i;
+        end = (end + v->align - 1) & ~(uint64_t)(v->align - 1);
+        v->offset = end;
+        end += v->size;
     }
     f->parameter_bytes = end;
 }
