@@ -77,8 +77,8 @@ class Site:
 class Finding:
     """Something that would be wrong on a GPU: what, at which instruction, how often, and the first examples.
 
-    Each example has `block`, `thread`, `other_thread` (of a race), `buffer`, `address` and `offset` (bytes from the
-    buffer's start).
+    Each example has `block`, `thread`, `other_thread` (of a race), `other_block` (None where it is the same), `buffer`,
+    `address` and `offset` (bytes from the buffer's start).
     """
 
     kind: str
@@ -116,6 +116,8 @@ class Finding:
         words = [f"{seen}, first in block {block}, thread {thread}"]
         if first["other_thread"] is not None:
             words.append("after thread ({})".format(", ".join(map(str, first["other_thread"]))))
+        if first.get("other_block") is not None:
+            words[-1] += " of block ({})".format(", ".join(map(str, first["other_block"])))
         if self.other:
             words.append(f"against {self.other}")
         if self.width and first["buffer"] is not None:

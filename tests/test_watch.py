@@ -274,7 +274,7 @@ def test_examples_are_the_first_threads_and_name_both():
     assert [e["thread"] for e in finding["examples"]] == [(i, 0, 0) for i in range(4)]
     assert finding["examples"][0] == {
         "block": (0, 0, 0), "thread": (0, 0, 0), "other_thread": (63, 0, 0), "address": 124, "buffer": None,
-        "offset": 124,
+        "offset": 124, "other_block": None,
     }  # fmt: skip
 
 

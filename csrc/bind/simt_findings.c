@@ -29,9 +29,9 @@ static PyObject *triple(const uint32_t at[3])
 static PyObject *example_as_dict(const gm_finding_example *e)
 {
     PyObject *buffer = e->buffer < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(e->buffer);
-    return Py_BuildValue("{s:N,s:N,s:N,s:K,s:N,s:L}", "block", triple(e->block), "thread", triple(e->thread),
-                         "other_thread", triple(e->other_thread), "address", (unsigned long long)e->address, "buffer",
-                         buffer, "offset", (long long)e->offset);
+    return Py_BuildValue("{s:N,s:N,s:N,s:N,s:K,s:N,s:L}", "block", triple(e->block), "thread", triple(e->thread),
+                         "other_thread", triple(e->other_thread), "other_block", triple(e->other_block), "address",
+                         (unsigned long long)e->address, "buffer", buffer, "offset", (long long)e->offset);
 }
 
 static PyObject *row_as_dict(const gm_finding *row)

@@ -35,6 +35,7 @@ typedef struct gm_finding_example {
     uint32_t block[3];
     uint32_t thread[3];
     uint32_t other_thread[3]; /* of a race: who accessed it before; all UINT32_MAX where there is none */
+    uint32_t other_block[3];  /* in which block, if it is another one; else all UINT32_MAX */
     int32_t buffer;           /* index into the launch's buffers, the nearest one for a wild address; -1: none */
     uint64_t address;         /* as the kernel saw it; for shared and local memory the offset in it */
     int64_t offset;           /* from the buffer's start (negative: before it), or from the space's */

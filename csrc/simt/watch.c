@@ -166,7 +166,8 @@ void gm_watch_report(gm_watch *watch, gm_finding_kind kind, uint32_t site, unsig
                                   .address = address,
                                   .offset = address,
                                   .number = watch->number,
-                                  .other_thread = {UINT32_MAX, UINT32_MAX, UINT32_MAX}};
+                                  .other_thread = {UINT32_MAX, UINT32_MAX, UINT32_MAX},
+                                  .other_block = {UINT32_MAX, UINT32_MAX, UINT32_MAX}};
     if (site < GM_WATCH_SITES)
         what.place = watch->setup.site[site];
     if (other_site < GM_WATCH_SITES)

@@ -22,7 +22,7 @@ enum {
 typedef struct gm_visit {
     uint32_t block; /* its number + 1; 0: none */
     uint32_t time, site;
-    uint32_t flags;
+    uint32_t by; /* the thread, times 2, and FLAG_ATOMIC */
 } gm_visit;
 
 typedef struct gm_cell {
@@ -174,7 +174,7 @@ typedef struct visitor {
 
 static int before(const visitor *v, const gm_visit *earlier)
 {
-    if (earlier->block == 0 || earlier->block == v->now.block || earlier->flags & v->now.flags & FLAG_ATOMIC)
+    if (earlier->block == 0 || earlier->block == v->now.block || earlier->by & v->now.by & FLAG_ATOMIC)
         return 1;
     return v->watch->released[earlier->block - 1] > earlier->time && v->watch->acquired[v->number] > earlier->time;
 }
@@ -201,7 +201,8 @@ static void report_race(visitor *v, const gm_visit *earlier, uint32_t lane, size
                                   .number = v->number};
     memcpy(example.block, v->block, sizeof example.block);
     decompose(v->warp * GM_LANES + lane, setup->block, example.thread);
-    decompose(earlier->block - 1, setup->grid, example.other_thread);
+    decompose(earlier->by >> 1, setup->block, example.other_thread);
+    decompose(earlier->block - 1, setup->grid, example.other_block);
     gm_findings_add(v->findings, &what, &example, !v->said);
     v->said = 1;
 }
@@ -221,12 +222,14 @@ static int compare(visitor *v, const gm_cell *cell, uint32_t lane, size_t buffer
     return racing != NULL;
 }
 
-static void note(const visitor *v, gm_cell *cell)
+static void note(const visitor *v, gm_cell *cell, uint32_t lane)
 {
+    gm_visit now = v->now;
+    now.by |= (v->warp * GM_LANES + lane) << 1;
     if (v->how & GM_HOW_WRITE)
-        cell->write = v->now;
+        cell->write = now;
     else
-        cell->read[cell->read[0].block != v->now.block && !before(v, &cell->read[0])] = v->now;
+        cell->read[cell->read[0].block != now.block && !before(v, &cell->read[0])] = now;
 }
 
 /* One lane's places: bits for the read-only path, cells for races. */
@@ -252,7 +255,7 @@ static void visit_lane(visitor *v, uint32_t lane, uint64_t address, uint64_t nc_
         if (watch->setup.races) {
             if (!raced)
                 raced = compare(v, &chunk->cell[at], lane, buffer, address);
-            note(v, &chunk->cell[at]);
+            note(v, &chunk->cell[at], lane);
         }
     }
 }
@@ -342,6 +345,7 @@ static void report_pair(gm_watch_global *watch, gm_findings *findings, gm_findin
             gm_finding_example example = {.block = {UINT32_MAX, 0, 0},
                                           .thread = {UINT32_MAX, 0, 0},
                                           .other_thread = {UINT32_MAX, 0, 0},
+                                          .other_block = {UINT32_MAX, 0, 0},
                                           .buffer = (int32_t)b,
                                           .address = buffer->address + (p << watch->shift),
                                           .offset = (int64_t)(p << watch->shift)};

@@ -166,6 +166,7 @@ void gm_watch_unwritten(gm_watch *watch, uint32_t site, uint32_t warp, const uin
     access a = {.watch = watch, .site = site, .warp = warp, .bytes = bytes};
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {
         uint32_t lane = (uint32_t)gm_first_lane(rest);
-        report(&a, GM_FINDING_UNWRITTEN_SHARED, lane, addr[lane], (uint32_t)GM_WATCH_SITES << GM_BY_SITE_SHIFT, UINT32_MAX);
+        report(&a, GM_FINDING_UNWRITTEN_SHARED, lane, addr[lane], (uint32_t)GM_WATCH_SITES << GM_BY_SITE_SHIFT,
+               UINT32_MAX);
     }
 }
