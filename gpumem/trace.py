@@ -19,6 +19,7 @@ from .table import Column, Shown, Table
 if TYPE_CHECKING:
     from .binding import Counted
 
+FEW = 3  # of a long list, printed
 COUNTS = (
     *("executions", "lanes", "requests", "sectors", "sectors_ideal", "lines"),
     *("shared", "wavefronts", "wavefronts_ideal", "conflicts"),
@@ -305,10 +306,13 @@ class Trace(Shown):
                 f"{self.blocks:,} of {self.blocks_total:,} blocks were executed: the totals are scaled by "
                 f"{self.scale:.6g}, what stands beside an instruction is not."
             )
-        if self.counts:
+        if self.counts == "exact":
+            said.append(f"Counts: exact, each access bound to the machine code of {self.arch}.")
+        elif self.counts:
             said.append(f"Counts: {self.counts}.")
         if self.changes:
-            said.append(f"Machine code ({self.arch}): {'; '.join(self.changes)}.")
+            more = f"; and {len(self.changes) - FEW} more" if len(self.changes) > FEW else ""
+            said.append(f"The assembler's changes, counted so: {'; '.join(self.changes[:FEW])}{more}.")
         if self.fit:
             said.append(f"A launch of this kind: {fit_words(self.fit)}.")
         return [*said, *self.notes]

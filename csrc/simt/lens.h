@@ -172,7 +172,7 @@ typedef struct gm_lens_counts {
     uint64_t lanes;         /* active lanes of these */
     uint64_t requests;      /* global and local: executions with a lane that went there */
     uint64_t sectors;       /* of 32 bytes */
-    uint64_t sectors_ideal; /* had the lanes' distinct bytes been packed from a sector's start */
+    uint64_t sectors_ideal; /* what the lanes' bytes fill when packed, each lane counted; never more than sectors */
     uint64_t lines;         /* of 128 bytes */
     uint64_t shared;        /* shared: executions with a lane that went there */
     uint64_t wavefronts;
