@@ -403,6 +403,16 @@ def bit_rows() -> list[Row]:
         rows.append(Row(f"shf.r.{mode}.b32 {{0}}, {{1}}, {{2}}, {{3}};", three, "u32", right))
     for x in "us":
         for y in "us":
+            for count, width in ((2, 16), (4, 8)):
+                total = each(
+                    lambda a, b, c, x=x, y=y, n=count, w=width: (
+                        c + sum(abs(part(a, w * i, w, x) - part(b, w * i, w, y)) for i in range(n))
+                    ),
+                    "u32",
+                )
+                rows.append(
+                    Row(f"vabsdiff{count}.u32.{x}32.{y}32.add {{0}}, {{1}}, {{2}}, {{3}};", three, "u32", total)
+                )
             dot4 = each(
                 lambda a, b, c, x=x, y=y: c + sum(part(a, 8 * i, 8, x) * part(b, 8 * i, 8, y) for i in range(4)), "u32"
             )

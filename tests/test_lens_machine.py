@@ -226,6 +226,17 @@ def test_products_of_matrices():
     assert (e == a.astype("i4") @ b.astype("i4").T).all()
 
 
+def test_fragments():
+    rng = np.random.default_rng(7)
+    a, b, c = (
+        rng.standard_normal((16, 16)).astype("f2"),
+        rng.standard_normal((16, 16)).astype("f2"),
+        np.zeros((16, 16), "f4"),
+    )
+    assert machine("product_wmma", 1, 32, c, a, b, watch=REGISTERS)["findings"] == []
+    np.testing.assert_allclose(c, 2 * (a.astype("f8") @ b.astype("f8").T + 1), rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
 def test_accesses_of_every_width_and_place(width):
     """A copy of items of every width, from and to any place that their alignment allows, in whole and partial warps."""

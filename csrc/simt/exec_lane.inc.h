@@ -175,6 +175,20 @@ static inline u32 dot2(u32 a, u32 b, u32 c, int a_signed, int b_signed, int high
     return c;
 }
 
+/* |a - b| of parts of `width` bits; k: bit 0 a is signed, bit 1 b; add: their sum and c, else one in each part. */
+static inline u32 differences(u32 a, u32 b, u32 c, u32 width, u32 k, int add)
+{
+    u32 result = 0, mask = (1u << width) - 1;
+    for (u32 at = 0; at < 32; at += width) {
+        s32 x = (s32)(a >> at & mask), y = (s32)(b >> at & mask), top = 1 << (width - 1);
+        x = k & 1 ? (x ^ top) - top : x;
+        y = k & 2 ? (y ^ top) - top : y;
+        u32 apart = (u32)(x > y ? x - y : y - x);
+        result = add ? result + apart : result | (apart & mask) << at;
+    }
+    return add ? result + c : result;
+}
+
 #define low16(a)        ((u16)(a))
 #define high16(a)       ((u16)((a) >> 16))
 #define least(a, b)     ((a) < (b) ? (a) : (b))

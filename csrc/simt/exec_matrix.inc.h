@@ -109,6 +109,105 @@ HANDLER(mma)
     return in + 1;
 }
 
+/* --- wmma: fragments whose layout is nobody's business ----------------------------------------------------------- */
+
+/* Item q of a fragment, counted over lanes and their registers, is item q of the matrix, row by row; what is left over
+ * repeats it. `items` are held by a register. */
+static inline u32 fragment_item(u32 lane, u32 r, u32 i, u32 registers, u32 items, u32 all)
+{
+    return (lane * registers * items + r * items + i) % all;
+}
+
+/* a the address, b the leading dimension or GM_NOWHERE, the list at d: n registers; c rows, columns, layout (1: columns
+ * lie together), a byte each; e the bytes of an item; f the space; k 1 stores. */
+HANDLER(wmma_move)
+{
+    TAKE_PART;
+    if (lanes == 0)
+        return in + 1;
+    GATHER(w->live);
+    const u32 rows = in->c & 0xff, columns = in->c >> 8 & 0xff, by_column = in->c >> 16 & 1, bytes = in->e;
+    const u32 word = bytes == 8 ? 8 : 4, items = word / bytes;
+    gm_site_state *site = &w->sites[in->x];
+    site->counts.executions++;
+    site->counts.lanes += (u32)__builtin_popcount(lanes);
+    for (u32 left = lanes; left; left &= left - 1) {
+        const u32 l = (u32)__builtin_ctz(left);
+        const u64 base = SLOT(u64, in->a)[l];
+        const u64 stride = in->b == GM_NOWHERE ? (by_column ? rows : columns) : SLOT(u32, in->b)[l];
+        for (u32 r = 0; r < in->n; r++)
+            for (u32 i = 0; i < items; i++) {
+                const u32 q = fragment_item(l, r, i, in->n, items, rows * columns), row = q / columns,
+                          column = q % columns;
+                const u64 at = base + (by_column ? column * stride + row : row * stride + column) * bytes;
+                u8 *slot = regs + w->lists[in->d + r] + l * word + i * bytes;
+                u8 *memory = gm_reach_bytes(w, in, l, (gm_space)in->f, at, bytes, bytes, in->k);
+                if (in->k && memory)
+                    memcpy(memory, slot, bytes);
+                else if (memory)
+                    memcpy(slot, memory, bytes);
+                else if (!in->k)
+                    memset(slot, 0, bytes);
+            }
+    }
+    return in + 1;
+}
+
+/* The list at a: registers of A, B, C, D, as many as the bytes of imm say; c m, n, k; b types of A (B alike), C and D;
+ * n 4 saturate */
+HANDLER(wmma_product)
+{
+    TAKE_PART;
+    if (lanes == 0)
+        return in + 1;
+    GATHER(w->live);
+    const u32 m = in->c & 0xff, n = in->c >> 8 & 0xff, depth = in->c >> 16;
+    const int type = (int)(in->b & 0xff), types[2] = {(int)(in->b >> 8 & 0xff), (int)(in->b >> 16 & 0xff)};
+    const u32 bits = matrix_bits(type), word = bits == 64 ? 8 : 4, items = word * 8 / bits;
+    static _Thread_local f64 a[32 * 16], b[16 * 32], c[32 * 32];
+    const u32 *list = w->lists + in->a;
+    for (int which = 0; which < 3; which++) {
+        const u32 count = (u32)(in->imm >> 8 * which & 0xff);
+        const int own = which < 2 ? type : types[0];
+        const u32 own_items = which < 2 ? items : own == GM_MATRIX_F16 ? 2 : 1, own_word = own == GM_MATRIX_F64 ? 8 : 4;
+        const u32 all = which == 0 ? m * depth : which == 1 ? depth * n : m * n;
+        f64 *to = which == 0 ? a : which == 1 ? b : c;
+        for (u32 l = 0; l < GM_LANES; l++)
+            for (u32 r = 0; r < count; r++) {
+                u64 bits_here = 0;
+                memcpy(&bits_here, regs + list[r] + l * own_word, own_word);
+                for (u32 i = 0; i < own_items; i++)
+                    to[fragment_item(l, r, i, count, own_items, all)] =
+                        which == 2 && own == GM_MATRIX_F32   ? (f64)float_of((u32)bits_here)
+                        : which == 2 && own == GM_MATRIX_S32 ? (f64)(s32)bits_here
+                                                             : matrix_item(bits_here, own, i);
+            }
+        list += count;
+    }
+    for (u32 i = 0; i < m; i++)
+        for (u32 j = 0; j < n; j++) {
+            f64 sum = type == GM_MATRIX_F64 ? c[i * n + j] : 0;
+            for (u32 k = 0; k < depth; k++)
+                sum = type == GM_MATRIX_F64 ? fma(a[i * depth + k], b[k * n + j], sum)
+                                            : sum + a[i * depth + k] * b[k * n + j];
+            c[i * n + j] = type == GM_MATRIX_F64 ? sum : sum + c[i * n + j];
+        }
+    const u32 count = (u32)(in->imm >> 24 & 0xff);
+    for (u32 l = 0; l < GM_LANES; l++)
+        for (u32 r = 0; r < count && lanes >> l & 1; r++) {
+            const f64 *x = &c[fragment_item(l, r, 0, count, types[1] == GM_MATRIX_F16 ? 2 : 1, m * n)];
+            if (types[1] == GM_MATRIX_F16)
+                SLOT(u32, list[r])[l] = PAIR(to_f16(odd_float(x[0])), to_f16(odd_float(x[1])));
+            else if (types[1] == GM_MATRIX_F32)
+                SLOT(f32, list[r])[l] = one_nan((f32)x[0]);
+            else if (types[1] == GM_MATRIX_S32)
+                SLOT(u32, list[r])[l] = (u32)(in->n & 4 ? clamp_s32((s64)x[0]) : (s64)x[0]);
+            else
+                SLOT(f64, list[r])[l] = x[0];
+        }
+    return in + 1;
+}
+
 /* --- bulk copies, barriers in memory --------------------------------------------------------------------------- */
 
 HANDLER(mbarrier)

@@ -51,6 +51,7 @@ static uint32_t written(const gm_ptx_inst *inst)
     case GM_OP_APPLYPRIORITY:
     case GM_OP_DISCARD:
     case GM_OP_STMATRIX:
+    case GM_OP_WMMA_STORE_D:
     case GM_OP_CP_ASYNC:
     case GM_OP_CP_ASYNC_WAIT:
     case GM_OP_CP_ASYNC_BULK:

@@ -177,9 +177,97 @@ static void product(gm_lower *l)
     in->n = (uint8_t)((ta == GM_MATRIX_B1 ? (mod == GM_MOD_AND ? 1 : 2) : 0) | (inst->mod[GM_FIELD_SAT] ? 4 : 0));
 }
 
+/* --- wmma ------------------------------------------------------------------------------------------------------ */
+
+static void wmma_shape(const gm_lower *l, uint32_t *m, uint32_t *n, uint32_t *k)
+{
+    uint8_t shape = l->inst->mod[GM_FIELD_SHAPE];
+    *m = shape == GM_MOD_M8N32K16 || shape == GM_MOD_M8N8K4 ? 8 : shape == GM_MOD_M32N8K16 ? 32 : 16;
+    *n = shape == GM_MOD_M8N32K16 ? 32 : shape == GM_MOD_M32N8K16 || shape == GM_MOD_M8N8K4 ? 8 : 16;
+    *k = shape == GM_MOD_M16N16K8 ? 8 : shape == GM_MOD_M8N8K4 ? 4 : 16;
+}
+
+static uint32_t registers(gm_lower *l, const gm_ptx_operand *o, uint32_t bytes, int reads, uint32_t *slots)
+{
+    uint32_t count = o->kind == GM_OPERAND_VECTOR ? o->n : 1;
+    for (uint32_t k = 0; k < count && k < 8; k++) {
+        const gm_ptx_operand *r = o->kind == GM_OPERAND_VECTOR ? &o->elements[k] : o;
+        slots[k] = reads ? gm_lower_source(l, r, bytes) : gm_lower_destination(l, r, bytes);
+    }
+    return count < 8 ? count : 8;
+}
+
+static void wmma_move(gm_lower *l, uint16_t op)
+{
+    const gm_ptx_inst *inst = l->inst;
+    int stores = op == GM_OP_WMMA_STORE_D;
+    uint32_t m, n, k, slots[8], bytes = (uint32_t)gm_ptx_types[inst->type[0]].bits / 8;
+    wmma_shape(l, &m, &n, &k);
+    uint32_t rows = op == GM_OP_WMMA_LOAD_B ? k : m, columns = op == GM_OP_WMMA_LOAD_A ? k : n;
+    const gm_ptx_operand *stride = operand(l, 2);
+    gm_space space = inst->space == GM_SPACE_SHARED_CLUSTER ? GM_SPACE_SHARED : (gm_space)inst->space;
+    uint32_t address = gm_lower_address(l, operand(l, stores ? 0 : 1), space);
+    uint32_t leading = stride->kind == GM_OPERAND_NONE ? GM_NOWHERE : gm_lower_source(l, stride, 4);
+    uint32_t count = registers(l, operand(l, stores ? 1 : 0), bytes == 8 ? 8 : 4, stores, slots);
+    uint32_t list = gm_lower_list(l, slots, count);
+    gm_insn *in = gm_lower_emit(l, GM_DO_wmma_move);
+    in->a = address, in->b = leading, in->d = list, in->n = (uint8_t)count, in->e = bytes, in->f = space;
+    in->c = rows | columns << 8 | (uint32_t)(inst->mod[GM_FIELD_LAYOUT] == GM_MOD_COL) << 16;
+    in->k = (uint8_t)stores;
+    in->x = gm_lower_site(l, GM_SITE_BULK, space, GM_ACCESS_LOAD, stores ? GM_HOW_WRITE : GM_HOW_READ, bytes);
+}
+
+static int accumulator_type(uint8_t type)
+{
+    return type == GM_PTX_F16   ? GM_MATRIX_F16
+           : type == GM_PTX_F32 ? GM_MATRIX_F32
+           : type == GM_PTX_S32 ? GM_MATRIX_S32
+                                : GM_MATRIX_F64;
+}
+
+static void wmma_product(gm_lower *l)
+{
+    const gm_ptx_inst *inst = l->inst;
+    uint32_t m, n, k, slots[32], at = 0, bytes = inst->type[0] == GM_PTX_F64 ? 8 : 4;
+    int halves = inst->type[2] == GM_PTX_NO_TYPE; /* .f16.f32: D and C alone are named */
+    int64_t counts = 0;
+    wmma_shape(l, &m, &n, &k);
+    for (uint32_t o = 1; o <= 4; o++) {
+        uint32_t count = registers(l, operand(l, o % 4), bytes, o != 4, slots + at);
+        counts |= (int64_t)count << 8 * (o - 1);
+        at += count;
+    }
+    uint32_t list = gm_lower_list(l, slots, at);
+    gm_insn *in = gm_lower_emit(l, GM_DO_wmma_product);
+    in->a = list, in->imm = counts, in->c = m | n << 8 | k << 16;
+    in->b = (uint32_t)(halves ? GM_MATRIX_F16 : matrix_type(inst->type[1])) |
+            (uint32_t)accumulator_type(inst->type[halves ? 1 : 3]) << 8 |
+            (uint32_t)accumulator_type(inst->type[0]) << 16;
+    in->n = inst->mod[GM_FIELD_SAT] ? 4 : 0;
+}
+
 void gm_lower_async(gm_lower *l)
 {
     switch (l->inst->op) {
+    case GM_OP_WMMA_LOAD_A:
+    case GM_OP_WMMA_LOAD_B:
+    case GM_OP_WMMA_LOAD_C:
+    case GM_OP_WMMA_STORE_D:
+        wmma_move(l, l->inst->op);
+        break;
+    case GM_OP_WMMA_MMA:
+        wmma_product(l);
+        break;
+    case GM_OP_VABSDIFF2:
+    case GM_OP_VABSDIFF4: {
+        uint32_t a = gm_lower_source(l, operand(l, 1), 4), b = gm_lower_source(l, operand(l, 2), 4);
+        uint32_t c = gm_lower_source(l, operand(l, 3), 4);
+        gm_insn *in = gm_lower_emit(l, l->inst->op == GM_OP_VABSDIFF2 ? GM_DO_vabsdiff2_b32 : GM_DO_vabsdiff4_b32);
+        in->a = a, in->b = b, in->c = c, in->d = gm_lower_destination(l, operand(l, 0), 4);
+        in->k = (uint8_t)((l->inst->type[1] == GM_PTX_S32) | (l->inst->type[2] == GM_PTX_S32) << 1);
+        in->n = l->inst->mod[GM_FIELD_OP] == GM_MOD_ADD;
+        break;
+    }
     case GM_OP_CP_ASYNC_BULK:
         copy(l, 0);
         break;

@@ -432,5 +432,7 @@ typedef enum gm_matrix_type {
     GM_MATRIX_U4,
     GM_MATRIX_S4,
     GM_MATRIX_B1,
-    GM_MATRIX_F64
+    GM_MATRIX_F64,
+    GM_MATRIX_F32, /* of wmma's C and D */
+    GM_MATRIX_S32
 } gm_matrix_type;

@@ -4,6 +4,7 @@
 #include <cuda/barrier>
 #include <cuda_fp16.h>
 #include <cuda_pipeline.h>
+#include <mma.h>
 namespace cg = cooperative_groups;
 #define KERNEL extern "C" __global__ void
 
@@ -166,6 +167,19 @@ KERNEL product_s8(int *d, const int *a, const int *b) {
                  : "r"(a[g * 8 + t]), "r"(a[g * 8 + 64 + t]), "r"(a[g * 8 + t + 4]), "r"(a[g * 8 + 64 + t + 4]),
                    "r"(b[g * 8 + t]), "r"(b[g * 8 + t + 4]));
     for (int i = 0; i < 4; i++) d[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = c[i];
+}
+
+KERNEL product_wmma(float *c, const half *a, const half *b) {
+    using namespace nvcuda::wmma;
+    fragment<matrix_a, 16, 16, 16, half, row_major> fa;
+    fragment<matrix_b, 16, 16, 16, half, col_major> fb;
+    fragment<accumulator, 16, 16, 16, float> fc;
+    fill_fragment(fc, 1);
+    load_matrix_sync(fa, a, 16);
+    load_matrix_sync(fb, b, 16);
+    mma_sync(fc, fa, fb, fc);
+    for (int i = 0; i < fc.num_elements; i++) fc.x[i] *= 2;
+    store_matrix_sync(c, fc, 16, mem_row_major);
 }
 
 KERNEL bulk(float *out, const float *in) {
