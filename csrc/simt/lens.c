@@ -374,11 +374,12 @@ static int reads_past_writes(const gm_program *program)
 static gm_watch_global *watch_global(const gm_run *run)
 {
     size_t count = 0;
-    gm_watch_range *ranges = gm_alloc((run->segment_count + 1) * sizeof *ranges);
+    const gm_lens_launch *l = run->launch;
+    gm_watch_range *ranges = gm_alloc((l->buffer_count + 1) * sizeof *ranges);
     if (!ranges)
         return NULL;
-    for (size_t i = 0; i < run->segment_count; i++)
-        ranges[count++] = (gm_watch_range){run->segments[i].start, run->segments[i].end - run->segments[i].start};
+    for (; count < l->buffer_count; count++) /* their places are in order: findings name buffers by number */
+        ranges[count] = (gm_watch_range){l->buffers[count].address, l->buffers[count].size};
     gm_watch_global *made = gm_watch_global_new(&(gm_watch_global_setup){
         .site = run->program->site_places,
         .sites = run->program->kernel.site_count,
