@@ -121,14 +121,14 @@ def bind(ptx: str, kernel: str, arch: str | None = None) -> Binding:
     return replace(bound, resources=code.resources[kernel], thread_bytes=bytes_in_flight(functions[kernel]))
 
 
-def what_stands(binding: Binding | None) -> str:
+def what_stands(binding: Binding | None, why_not: str = "") -> str:
     """How far counts can be relied on, in words.
 
     >>> what_stands(None)
     'as the PTX is written: not compared with machine code'
     """
     if binding is None:
-        return "as the PTX is written: not compared with machine code"
+        return f"as the PTX is written: {why_not or 'not compared with machine code'}"
     return str(binding)
 
 

@@ -78,6 +78,7 @@ class Kernel:
         self.name: str = self._kernel["name"]
         self.parameters = tuple(Parameter(*row) for row in self._kernel["parameters"])
         self._bound: tuple[Binding, bytes, list[Counted | None]] | None = None
+        self._why_not = ""  # there is no binding, though there are the tools
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -205,17 +206,23 @@ class Kernel:
 
         if not binding.wanted(asked):
             return b""
-        if self._bound is None:
-            bound = binding.bind(self.ptx, self.name)
-            self._bound = (bound, *binding.for_lens(bound, self._kernel["sites"]))
-        return self._bound[1]
+        if self._bound is None and (asked or not self._why_not):
+            try:
+                bound = binding.bind(self.ptx, self.name)
+            except UsageError as error:
+                if asked:
+                    raise
+                self._why_not = str(error)
+            else:
+                self._bound = (bound, *binding.for_lens(bound, self._kernel["sites"]))
+        return self._bound[1] if self._bound else b""
 
     def _machine(self, launch: Launch) -> dict[str, Any]:
         """What a trace says of the machine code: how exact its counts are, what changed, what the launch takes."""
         from .binding import what_stands
 
         if self._bound is None or not launch.counted:
-            return {"counts": what_stands(None)}
+            return {"counts": what_stands(None, self._why_not)}
         bound = self._bound[0]
         fit = bound.fit(math.prod(launch.block), launch.shared)
         return {"counts": what_stands(bound), "changes": tuple(bound.changes), "fit": fit, "arch": bound.arch}

@@ -3,8 +3,10 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import gpumem
 from gpumem import ptxas
 from gpumem.binding import Binding, bind, bind_accesses
 from gpumem.errors import UsageError
@@ -170,6 +172,24 @@ def test_an_unknown_kernel_or_bad_text_is_refused():
         bind((PTX / "fused.ptx").read_text(), "three")
     with pytest.raises(UsageError, match="ptxas refuses this for sm_90"):
         bind(".version 9.0\n.target sm_90\n.address_size 64\nnonsense", "three")
+
+
+@has_tools
+def test_text_that_the_assembler_refuses_is_traced_as_it_is_written(monkeypatch, tmp_path):
+    refusing = tmp_path / "ptxas"
+    refusing.write_text("#!/bin/sh\necho 'ptxas fatal   : too new' >&2\nexit 1\n")
+    refusing.chmod(0o755)
+    monkeypatch.setenv("GPUMEM_PTXAS", str(refusing))
+    monkeypatch.delenv("GPUMEM_MACHINE_CODE")
+    ptxas.assemble.cache_clear()
+    kernel = gpumem.Kernel((PTX / "fused.ptx").read_text(), "two")
+    x, out = np.ones(64, np.float32), np.zeros(32, np.float32)
+    assert (
+        kernel.trace(1, 32, out, x).counts
+        == "as the PTX is written: ptxas refuses this for sm_90: ptxas fatal   : too new"
+    )
+    with pytest.raises(UsageError, match="too new"):
+        kernel.trace(1, 32, out, x, machine_code=True)
 
 
 def test_a_missing_tool_says_what_brings_it(monkeypatch):
