@@ -121,6 +121,7 @@ int gm_matrix_read(gm_matrix_shape *shape, const gm_plan *plan, int unit, const 
     shape->alone = !shape->stacked;
     for (int i = 0; i < plan->naxes; i++)
         shape->alone &= shape->taken[i];
+    shape->axes = plan->naxes;
     shape->bytes = (double)plan->items * unit;
     return 1;
 }
@@ -186,18 +187,21 @@ static double used_of(const gm_matrix_tile *tile, const gm_matrix_shape *shape)
 }
 
 /* The tile for whole vectors, or NULL: the best one wants matrices that fill it and are enough for the whole device,
- * the last one matrices that are not much smaller than it. */
+ * the last one matrices that are not much smaller than it; items of two and eight bytes want more of it on either side.
+ */
 static const gm_matrix_tile *choose_even(const gm_matrix_shape *shape, int unit)
 {
-    enum { ENOUGH = 2048 };
+    enum { ENOUGH = 2048, MANY_AXES = 12 };
     static const double full = 0.85, half = 0.4;
+    static const int sides[VECTOR + 1] = {[2] = 2, [8] = 1, [16] = 1}; /* in tiles, at the least */
     const gm_matrix_tile *last = NULL;
 
-    if (!shape->whole)
+    if (!shape->whole || (unit > 1 && shape->axes > MANY_AXES))
         return NULL;
     for (int i = 0; i < gm_matrix_tile_count; i++) {
         const gm_matrix_tile *tile = &gm_matrix_tiles[i];
-        if (!tile->even || tile->unit != unit)
+        if (!tile->even || tile->unit != unit || shape->rows.len < sides[unit] * tile->rows ||
+            shape->columns.len < sides[unit] * tile->columns)
             continue;
         if (used_of(tile, shape) >= full && shape->bytes >= (double)ENOUGH * unit * tile->rows * tile->columns)
             return tile;

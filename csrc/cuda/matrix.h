@@ -29,6 +29,7 @@ typedef struct gm_matrix_shape {
     int alone;                        /* there is one matrix, not stacked */
     int packed;                       /* every row begins where the one before ends */
     int even;                         /* as in gm_matrix */
+    int axes;                         /* of the plan */
     int whole;                        /* rows and columns are whole vectors on both sides */
     double bytes;                     /* all that moves one way */
     unsigned char taken[GM_MAX_NDIM]; /* axes of the matrices */
