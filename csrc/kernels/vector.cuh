@@ -19,6 +19,37 @@ template <int GRAIN> __device__ __forceinline__ uint4 gm_shifted(uint4 low, uint
                       __funnelshift_r(word[2], word[3], bits), __funnelshift_r(word[3], word[4], bits));
 }
 
+/* A vector's words, each `by` places further on, the last ones first. */
+__device__ __forceinline__ uint4 gm_words_later(const uint4 &v, int by)
+{
+    uint4 one = by & 1 ? make_uint4(v.w, v.x, v.y, v.z) : v;
+    return by & 2 ? make_uint4(one.z, one.w, one.x, one.y) : one;
+}
+
+/* Its bytes, each `by` places further on, the last ones first; GRAIN divides `by`. */
+template <int GRAIN> __device__ __forceinline__ uint4 gm_later(const uint4 &vector, int by)
+{
+    uint4 v = gm_words_later(vector, by >> 2);
+    int bits = 32 - (by & 3) * 8;
+
+    if (GRAIN >= 4 || (by & 3) == 0) /* a shift by 32 would be one by 0 */
+        return v;
+    return make_uint4(__funnelshift_r(v.w, v.x, bits), __funnelshift_r(v.x, v.y, bits), __funnelshift_r(v.y, v.z, bits),
+                      __funnelshift_r(v.z, v.w, bits));
+}
+
+/* And back again. */
+template <int GRAIN> __device__ __forceinline__ uint4 gm_earlier(const uint4 &vector, int by)
+{
+    uint4 v = gm_words_later(vector, -(by >> 2) & 3);
+    int bits = (by & 3) * 8;
+
+    if (GRAIN >= 4)
+        return v;
+    return make_uint4(__funnelshift_r(v.x, v.y, bits), __funnelshift_r(v.y, v.z, bits), __funnelshift_r(v.z, v.w, bits),
+                      __funnelshift_r(v.w, v.x, bits));
+}
+
 /* A store under a condition, of which the compiler makes no branch: what is stored is made in any case, together with
  * what comes before and after. */
 __device__ __forceinline__ void gm_store_if(bool there, void *to, const uint4 &vector)

@@ -10,11 +10,13 @@
 #include "../../csrc/kernels/rows.cu"
 #include "../../csrc/kernels/sum_down.cu"
 #include "../../csrc/kernels/sum_run.cu"
+#include "../../csrc/kernels/planes.cu"
 #include "../../csrc/kernels/tile.cu"
 
 extern "C" {
 #include "../../csrc/cuda/matrix.h"
 #include "../../csrc/cuda/rows.h"
+#include "../../csrc/cuda/planes.h"
 #include "../../csrc/cuda/tile.h"
 #include "../../csrc/cuda/walk.h"
 }
@@ -38,23 +40,26 @@ struct gm_case {
 };
 
 // Shapes that tiles, thin arrays, small matrices and long rows are made for; steps with gaps, reversed axes, any start.
-// Kinds 6 to 8 are dense permutations that move the last axis: matrices; those of kind 8 have whole vectors everywhere.
+// From kind 6 on dense permutations that move the last axis: matrices; kind 8 has whole vectors everywhere, kind 9
+// records of few fields.
 static gm_case draw_case()
 {
     static const int items[] = {1, 2, 4, 8, 16, 3, 12, 24, 6, 32, 80, 300};
     enum { MOST_BYTES = 400000 };
     gm_case made = {};
     int64_t count = 1, shape[8], step[8];
-    int kind = draw(0, 8), order[8];
+    int kind = std::min(draw(0, 11), 9), order[8];
     bool dense = kind >= 6;
 
-    made.item = items[draw(0, dense ? 4 : 11)];
-    made.ndim = kind == 8 ? 2 : dense ? draw(2, 4) : draw(1, 5);
+    made.item = items[draw(0, kind == 9 ? 3 : dense ? 4 : 11)];
+    made.ndim = kind == 8 ? 2 : kind == 9 ? 2 + !draw(0, 2) : dense ? draw(2, 4) : draw(1, 5);
+    int long_axis = draw(0, made.ndim - 1);
     for (int i = 0; i < made.ndim; i++) {
-        bool longest = (kind == 3 && i == 0) || (kind == 4 && i == made.ndim - 1);
+        bool longest = (kind == 3 && i == 0) || (kind == 4 && i == made.ndim - 1) || (kind == 9 && i == long_axis);
         shape[i] = longest     ? draw(500, 6000)
                    : kind == 0 ? draw(1, 9)
                    : kind == 5 ? 16 * draw(1, 4)
+                   : kind == 9 ? draw(2, made.ndim == 2 ? 40 : 6)
                    : kind == 8 ? std::max(16 / (int)made.item, 1) * (draw(0, 1) ? draw(1, 40) : 16 * draw(1, 2) - 1)
                    : dense     ? draw(3, i ? 60 : 700)
                                : draw(1, kind == 2 ? 200 : 33);
@@ -117,7 +122,7 @@ static void move_plainly(const gm_case &test, char *dst, const char *src, int ax
         }                                                                                                              \
     }
 
-enum gm_way { GENERAL, ROWS, MATRICES, TILES, WAYS };
+enum gm_way { GENERAL, ROWS, MATRICES, PLANES, TILES, WAYS };
 
 // In the order of gm_matrix_tiles.
 static void (*const matrix_kernels[])(char *, const char *, const gm_matrix) = {
@@ -134,6 +139,7 @@ static bool move(gm_way way, const gm_plan &plan, char *dst, const char *src)
     int unit = gm_walk_unit(&plan, dst, src);
     static gm_matrix_launch matrix;
     static gm_tile_launch tile;
+    static gm_planes_launch planes;
     static gm_rows rows;
     static gm_walk walk;
 
@@ -160,6 +166,21 @@ static bool move(gm_way way, const gm_plan &plan, char *dst, const char *src)
         launch(matrix.blocks, (unsigned)matrix.threads, [&] { matrix_kernels[tile](dst, src, matrix.matrix); });
         return true;
     }
+    case PLANES:
+        if (!gm_planes_make(&planes, &plan, unit, dst, src))
+            return false;
+        launch(planes.blocks, planes.threads, [&] {
+            auto kernel = planes.to_planes ? unit == 1   ? move_planes_1
+                                             : unit == 2 ? move_planes_2
+                                             : unit == 4 ? move_planes_4
+                                                         : move_planes_8
+                          : unit == 1      ? move_records_1
+                          : unit == 2      ? move_records_2
+                          : unit == 4      ? move_records_4
+                                           : move_records_8;
+            kernel(dst, src, planes.planes);
+        });
+        return true;
     default:
         if (!gm_tile_make(&tile, &plan, unit, dst, src, 227 * 1024))
             return false;
@@ -203,7 +224,7 @@ int main(int argc, char **argv)
             taken[way]++;
             if (memcmp(result, wanted.data(), dst_bytes) == 0)
                 continue;
-            static const char *const names[] = {"general", "rows", "matrices", "tiles"};
+            static const char *const names[] = {"general", "rows", "matrices", "planes", "tiles"};
             printf("%s, case %d: items of %lld bytes, shifts %d and %d, axes (length, src, dst)", names[way], i,
                    (long long)test.item, test.src_shift, test.dst_shift);
             for (int k = 0; k < test.ndim; k++)
@@ -214,6 +235,7 @@ int main(int argc, char **argv)
         free(source);
         free(result);
     }
-    printf("%d general, %d rows, %d matrices, %d tiles\n", taken[GENERAL], taken[ROWS], taken[MATRICES], taken[TILES]);
-    return taken[TILES] == 0 || taken[MATRICES] == 0;
+    printf("%d general, %d rows, %d matrices, %d planes, %d tiles\n", taken[GENERAL], taken[ROWS], taken[MATRICES],
+           taken[PLANES], taken[TILES]);
+    return taken[TILES] == 0 || taken[MATRICES] == 0 || taken[PLANES] == 0;
 }
