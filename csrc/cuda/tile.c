@@ -295,5 +295,6 @@ int gm_tile_make(gm_tile_launch *launch, const gm_plan *plan, int unit, const ch
     launch->blocks = (unsigned)blocks;
     launch->threads = units * runs * unit > 18 * 1024 ? 256 : 128;
     launch->ragged = set_threads(&box, tile, (int)launch->threads, (int)runs, (int)units, (int)period);
+    gm_tile_turn(tile, unit);
     return launch->shared <= (unsigned)most_shared;
 }

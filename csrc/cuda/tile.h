@@ -12,3 +12,6 @@ typedef struct gm_tile_launch {
 /* Whether tiles suit the plan in units of `unit` bytes, which divides its item; fills in `launch` if so. */
 int gm_tile_make(gm_tile_launch *launch, const gm_plan *plan, int unit, const char *dst, const char *src,
                  int most_shared);
+
+/* Chooses which units of their vectors the lanes take first; the rest of the tile is known. */
+void gm_tile_turn(gm_tile *tile, int unit);

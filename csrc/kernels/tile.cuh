@@ -3,6 +3,7 @@
 #include <limits.h>
 #include "async.cuh"
 #include "tile.h"
+#include "vector.cuh"
 #include "walk.cuh"
 
 /* Which tile a block has, and what of it lies inside the array. */
@@ -99,50 +100,62 @@ __device__ __forceinline__ void gm_tile_list_rows(unsigned char *shared, const g
     __syncthreads();
 }
 
+/* The i-th vector of the rows from `first` on: where it comes from, and where it lies behind `image`. False if no item is
+ * in it. */
+template <int AXES>
+__device__ __forceinline__ bool gm_tile_vector(const unsigned char *shared, const gm_tile &p, const gm_tile_place &at,
+                                               unsigned int first, unsigned int i, int run, unsigned long long *from, int *place)
+{
+    unsigned int row = gm_tile_over(i, p.row_vectors);
+    int vector = (int)(i - row * p.row_vectors.n) * 16;
+    long long offset;
+    bool there;
+
+    if (AXES) {
+        there = gm_tile_row<AXES>(p, at, row + first, &offset, place);
+    } else {
+        gm_tile_run found = ((const gm_tile_run *)(shared + p.row_list))[row + first];
+        offset = found.dst;
+        *place = found.image;
+        there = found.there;
+    }
+    *from += offset;
+    vector -= (int)(*from & 15);
+    *from += vector;
+    *place += vector;
+    return there && vector < run;
+}
+
 template <int AXES>
 __device__ __forceinline__ void gm_tile_load_rows(unsigned char *shared, const char *src, const gm_tile &p, const gm_tile_place &at,
                                                   unsigned int first, unsigned int rows, int low, int high)
 {
-    const gm_tile_run *list = (const gm_tile_run *)(shared + p.row_list);
     unsigned char *image = shared + gm_tile_image(src, p) + low;
     unsigned int work = (rows - first) * p.row_vectors.n;
     unsigned long long start = (unsigned long long)src + low;
     bool inside = (unsigned long long)src + p.reach_low >= p.src_begin && (unsigned long long)src + p.reach_high <= p.src_end;
-    int run = high - low;
+    int run = high - low, place;
 
+    if (inside) {
 #pragma unroll 2
+        for (unsigned int i = threadIdx.x; i < work; i += blockDim.x) {
+            unsigned long long from = start;
+            if (gm_tile_vector<AXES>(shared, p, at, first, i, run, &from, &place))
+                gm_async_copy(image + place, (const void *)from);
+        }
+        return;
+    }
+#pragma unroll 1
     for (unsigned int i = threadIdx.x; i < work; i += blockDim.x) {
-        unsigned int row = gm_tile_over(i, p.row_vectors);
-        int vector = (int)(i - row * p.row_vectors.n) * 16, place;
-        long long offset;
-        bool there;
-
-        if (AXES) {
-            there = gm_tile_row<AXES>(p, at, row + first, &offset, &place);
-        } else {
-            gm_tile_run found = list[row + first];
-            offset = found.dst;
-            place = found.image;
-            there = found.there;
-        }
-        if (!there)
+        unsigned long long from = start;
+        if (!gm_tile_vector<AXES>(shared, p, at, first, i, run, &from, &place) || from + 16 <= p.src_begin)
             continue;
-        unsigned long long from = start + offset;
-        int shift = (int)(from & 15);
-        vector -= shift;
-        if (vector >= run)
-            continue;
-        if (inside)
-            gm_async_copy(image + place + vector, (const void *)(from + vector));
-        else if (from + vector + 16 > p.src_begin && from + vector < p.src_end) {
-            const unsigned char *part = (const unsigned char *)(from + vector);
-            unsigned long long left = p.src_end - (from + vector);
-            if (left >= 16)
-                gm_async_copy(image + place + vector, part);
-            else /* not as a copy of fewer bytes that fills up with zeros: tools take that for a read of all sixteen */
-                for (int b = 0; b < (int)left; b++)
-                    image[place + vector + b] = part[b];
-        }
+        if (from + 16 <= p.src_end)
+            gm_async_copy(image + place, (const void *)from);
+        else /* not as a copy of fewer bytes that fills up with zeros: tools take that for a read of all sixteen */
+#pragma unroll 1
+            for (int b = 0; from + b < p.src_end; b++)
+                image[place + b] = *(const unsigned char *)(from + b);
     }
 }
 
@@ -220,24 +233,28 @@ template <int S, bool TABLE> __device__ __forceinline__ void gm_tile_tables(unsi
     }
 }
 
-/* Where `N` units from `local` on lie in the image, relative to the run's place there. */
-template <bool TABLE, int N> __device__ __forceinline__ void gm_tile_order(int *place, const unsigned char *shared, const gm_tile &p, int local)
+/* Where `N` units from `local` on lie in the image, relative to the run's place there; the one `turn` further on first. */
+template <bool TABLE, int N>
+__device__ __forceinline__ void gm_tile_order(int *place, const unsigned char *shared, const gm_tile &p, int local, int turn)
 {
-    if constexpr (TABLE) {
-        const int *table = (const int *)(shared + p.table);
-        unsigned int periods = gm_tile_over((unsigned int)local, p.period), rest = (unsigned int)local - periods * p.period.n;
-        int base = (int)periods * p.along_image;
+    const int *table = (const int *)(shared + p.table);
+    unsigned int rest = (unsigned int)local;
+    int base = 0;
+
+    if (TABLE) {
+        unsigned int periods = gm_tile_over(rest, p.period);
+        rest -= periods * p.period.n;
+        base = (int)periods * p.along_image;
+    }
 #pragma unroll
-        for (int i = 0; i < N; i++)
-            place[i] = base + table[rest + i + ((rest + i) >> 5)];
-    } else if (p.skew_shift == 31) {
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            place[i] = (local + i) * p.along_image;
-    } else {
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            place[i] = (local + i) * p.along_image + (((local + i) >> p.skew_shift) << 4);
+    for (int i = 0; i < N; i++) {
+        unsigned int unit = rest + ((i + turn) & (N - 1));
+        if (TABLE)
+            place[i] = base + table[unit + (unit >> 5)];
+        else if (p.skew_shift == 31)
+            place[i] = (int)unit * p.along_image;
+        else
+            place[i] = (int)unit * p.along_image + ((int)unit >> p.skew_shift << 4);
     }
 }
 
@@ -295,12 +312,16 @@ template <typename T> __device__ __forceinline__ void gm_tile_store_part(char *p
     }
 }
 
-/* The vector of units [unit, unit + V): whole, but at the ends of a run. */
-template <typename T>
-__device__ __forceinline__ void gm_tile_store_vector(char *row, const unsigned char *from, const int *place, int unit, const gm_tile_bounds &bounds)
+/* The vector of units [unit, unit + V), of which the lane takes the one `turn` further on first: whole, but at the ends of a
+ * run. */
+template <typename T, bool TURNED>
+__device__ __forceinline__ void gm_tile_store_vector(char *row, const unsigned char *from, const int *place, int unit, int turn, const gm_tile_bounds &bounds)
 {
     constexpr int S = sizeof(T), V = 16 / S;
     uint4 vector = gm_tile_gather<T>(from, place);
+
+    if (TURNED)
+        vector = gm_later<S>(vector, turn * S);
 
     if (unit >= bounds.begin && unit + V <= bounds.end)
         *(uint4 *)(row + unit * S) = vector;
@@ -311,7 +332,7 @@ __device__ __forceinline__ void gm_tile_store_vector(char *row, const unsigned c
 /* Every vector of the tile's part of the destination. A thread's vectors lie at one place of many runs, or whole periods
  * apart in one run, so that where their units lie in the image is found once. Where runs start at different places in a
  * vector, a thread's all start at the same one; only RAGGED runs cannot be dealt out so, and it is found for each. */
-template <typename T, bool TABLE, bool RAGGED>
+template <typename T, bool TABLE, bool RAGGED, bool TURNED>
 __device__ __forceinline__ void gm_tile_store(const unsigned char *shared, char *out, const char *in, const gm_tile &p, const gm_tile_place &at)
 {
     constexpr int S = sizeof(T), V = 16 / S;
@@ -319,6 +340,7 @@ __device__ __forceinline__ void gm_tile_store(const unsigned char *shared, char 
     const unsigned char *image = shared + gm_tile_image(gm_tile_source(in, p, at), p);
     char *dst = out + at.dst;
     int period = TABLE ? (int)p.period.n : 1, ahead = p.ahead * period, place[V];
+    int turn = TURNED ? (int)((threadIdx.x % 32 >> p.turn_shift) * p.turn_step) & (V - 1) : 0;
     bool last = at.left <= p.along_step;
     gm_tile_bounds bounds;
 
@@ -340,8 +362,8 @@ __device__ __forceinline__ void gm_tile_store(const unsigned char *shared, char 
             for (int vector = first; vector < p.run_vectors && vector * V < bounds.stop && unit < bounds.end;
                  vector += step, unit += step * V, steady += p.steady_step) {
                 if (vector == first || !p.steady)
-                    gm_tile_order<TABLE, V>(place, shared, p, unit + ahead);
-                gm_tile_store_vector<T>(row, image + found.image + steady, place, unit, bounds);
+                    gm_tile_order<TABLE, V>(place, shared, p, unit + ahead, turn);
+                gm_tile_store_vector<T, TURNED>(row, image + found.image + steady, place, unit, turn, bounds);
             }
         }
         return;
@@ -352,10 +374,10 @@ __device__ __forceinline__ void gm_tile_store(const unsigned char *shared, char 
     for (int vector = first; vector < p.run_vectors && vector * V < bounds.stop && unit < bounds.end;
          vector += step, unit += step * V, steady += p.steady_step) {
         if (vector == first || !p.steady)
-            gm_tile_order<TABLE, V>(place, shared, p, unit + ahead);
+            gm_tile_order<TABLE, V>(place, shared, p, unit + ahead, turn);
         for (unsigned int run = team; run < runs; run += p.teams << p.lanes_shift) {
             gm_tile_run found = table_of_runs[run];
-            gm_tile_store_vector<T>(dst + found.dst, image + found.image + steady, place, unit, bounds);
+            gm_tile_store_vector<T, TURNED>(dst + found.dst, image + found.image + steady, place, unit, turn, bounds);
         }
     }
 }

@@ -49,6 +49,8 @@ typedef struct gm_tile {
     int lanes_shift;                /* neighbouring lanes take neighbouring runs: 1 << lanes_shift of them */
     gm_tile_divisor vector_threads; /* threads that share a run */
     int teams;                      /* groups of them */
+    int turn_shift,
+        turn_step;           /* 1 << turn_shift lanes begin with the same unit of a vector, the next turn_step later */
     int steady, steady_step; /* whether a thread's next vector lies in the image as its first, so many bytes further */
     int table, row_list;     /* the table of the period, the list of rows: bytes from the start of shared memory */
     gm_tile_axis grid[GM_TILE_AXES], rows[GM_TILE_CHAIN], runs[GM_TILE_CHAIN], period_axis[GM_TILE_CHAIN];

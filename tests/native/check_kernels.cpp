@@ -184,6 +184,10 @@ static bool move(gm_way way, const gm_plan &plan, char *dst, const char *src)
     default:
         if (!gm_tile_make(&tile, &plan, unit, dst, src, 227 * 1024))
             return false;
+        if (draw(0, 1)) { // any turn is right, and few are chosen
+            tile.tile.turn_shift = draw(0, 5);
+            tile.tile.turn_step = draw(0, 15);
+        }
         launch(tile.blocks, tile.threads, [&] {
             if (tile.chain && tile.ragged)
                 SIZED(move_chain_ragged)(dst, src, tile.tile);
