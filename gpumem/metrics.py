@@ -26,7 +26,7 @@ class Metric(NamedTuple):
 
     name: str
     kinds: tuple[str, ...]
-    local: bool
+    space: str
     counter: str
     what: str
 
@@ -47,6 +47,7 @@ _SHARED_WORDS = {
     "stsm": "stmatrix",
 }
 
+# Instructions of the machine code; the lens executes those of the PTX, which are others.
 INSTRUCTIONS = "smsp__inst_executed.sum"
 THREAD_INSTRUCTIONS = "smsp__thread_inst_executed.sum"
 METRICS: tuple[Metric, ...] = (
@@ -54,7 +55,7 @@ METRICS: tuple[Metric, ...] = (
         Metric(
             f"l1tex__t_{counter}_pipe_lsu_mem_global_op_{op}.sum",
             kinds,
-            False,
+            "global",
             counter,
             f"{counter} of global {_WORDS[op]}",
         )
@@ -65,7 +66,7 @@ METRICS: tuple[Metric, ...] = (
         Metric(
             f"l1tex__t_{counter}_pipe_lsu_mem_local_op_{op}.sum",
             _OPS[op],
-            True,
+            "local",
             counter,
             f"{counter} of local {_WORDS[op]}",
         )
@@ -76,11 +77,18 @@ METRICS: tuple[Metric, ...] = (
         Metric(
             f"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum",
             kinds,
-            False,
+            "shared",
             "wavefronts",
             f"wavefronts of {_SHARED_WORDS[op]}",
         )
         for op, kinds in _SHARED.items()
+    ),
+    *(
+        Metric(
+            f"smsp__sass_inst_executed_op_{space}_{op}.sum", (kind,), space, "executions", f"{space} {kind}s executed"
+        )
+        for space in ("global", "shared")
+        for op, kind in (("ld", "load"), ("st", "store"))
     ),
 )
 
@@ -89,10 +97,17 @@ def add_up(sites: Iterable[Counted]) -> dict[str, int]:
     """Every metric of the table, from sites."""
     rows = list(sites)
     return {
-        metric.name: sum(
-            getattr(site, metric.counter)
-            for site in rows
-            if site.kind in metric.kinds and (site.space == "local") == metric.local
-        )
-        for metric in METRICS
+        metric.name: sum(getattr(site, metric.counter) for site in rows if adds(metric, site)) for metric in METRICS
     }
+
+
+def adds(metric: Metric, site: Counted) -> bool:
+    """Whether a site counts for a metric.
+
+    A generic access is of the spaces that its lanes meant, which its counters tell; its executions are of none.
+    """
+    if site.kind not in metric.kinds:
+        return False
+    if metric.counter == "executions":
+        return site.space == metric.space
+    return (site.space == "local") == (metric.space == "local")

@@ -129,7 +129,7 @@ def stage_named(lesson: str, name: str) -> Stage:
     for row in rows:
         if row.name == name:
             return row
-    raise unknown(f"stage of {lesson} that the lens can execute", name, [row.name for row in rows])
+    raise unknown(f"cuda stage of {lesson}", name, [row.name for row in rows])
 
 
 def host(x: Any, what: str = "x") -> Array:
@@ -216,7 +216,7 @@ def run_stage(
             (0, 0) if index is None else (int(index.ctypes.data), index.itemsize),
         )
 
-    traces = executed(x, target, call, index, **options) if x.size and target.size else []
+    traces = executed(x, target, call, index, **options) if target.size else []
     return target, traces
 
 
@@ -233,8 +233,8 @@ def trace_stage(
 ) -> Trace:
     """Executes a stage of the ladder on random data, and reports what its kernels did.
 
-    shape: of x; by default small. options: sample, watch, threads and seconds of `Kernel.trace`. Stages of several
-    launches give one report, whose counters are sums.
+    shape: as for `gpumem.ladder`, (records, fields) for the lesson `layout`; by default small. options: sample, watch,
+    threads and seconds of `Kernel.trace`. Stages of several launches give one report, whose counters are sums.
 
     Raises UsageError for names that do not exist, and what `gpumem.run` raises.
     """
@@ -246,6 +246,8 @@ def trace_stage(
     kind = np.dtype(dtype)
     usual = {"walk2d": (256, 256), "transpose": (256, 256), "layout": (4096, FIELDS)}
     dims_of_x = usual.get(lesson, (1 << 16,)) if shape is None else shape
+    if lesson == "layout" and stage.startswith("soa"):
+        dims_of_x = dims_of_x[::-1]
     x = random(dims_of_x, kind)
     if lesson == "transpose" or (lesson == "copy" and row.kernel == "gm_cuda_move"):
         axes = tuple(reversed(range(x.ndim))) if lesson == "transpose" else tuple(range(x.ndim))

@@ -137,10 +137,10 @@ class Trace(Shown):
     """What one launch did: its sites, totals, findings, and how it ended.
 
     sites: every memory instruction of the kernel, in the order of the text. counters: totals by Nsight Compute's metric
-    names. instructions: warp instructions executed. findings: hazards; empty for a kernel without. blocks of
-    blocks_total were executed; where these are fewer (`sample=`), `counters` are scaled to the whole grid, and sites
-    are not. ended is "" for a run that came to its end, "deadlock" else, with the reason in `why`. origin is "lens" or
-    "ncu".
+    names. instructions: warp instructions executed, of the PTX or of the machine code (counters have none of the PTX's:
+    ptxas makes others of them). findings: hazards; empty for a kernel without. blocks of blocks_total were executed;
+    where these are fewer (`sample=`), `counters` are scaled to the whole grid, and sites are not. ended is "" for a run
+    that came to its end, "deadlock" else, with the reason in `why`. origin is "lens" or "ncu".
     """
 
     kernel: str
@@ -174,11 +174,7 @@ class Trace(Shown):
         """Totals by Nsight Compute's names; scaled to the whole grid where a part was executed."""
         if self.measured:
             return dict(self.measured)
-        own = {
-            INSTRUCTIONS: self.instructions,
-            THREAD_INSTRUCTIONS: self.thread_instructions,
-            **add_up(self.sites),
-        }
+        own = add_up(self.sites)
         if self.blocks == self.blocks_total:
             return own
         return {name: round(value * self.scale) for name, value in own.items()}

@@ -162,19 +162,50 @@ static CUresult launch(CUfunction function, unsigned grid_x, unsigned grid_y, un
     return simulator->launch(simulator, &given) == 0 ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
 }
 
+/* A tensor map in the lens's own encoding (gm_tensor_map in simt/lens.h): CUtensorMap's is the driver's secret. */
+typedef struct gm_simulated_map {
+    uint32_t magic;
+    uint8_t rank, item_bytes, swizzle, reserved;
+    uint64_t address, stride[4];
+    uint32_t size[5], box[5], step[5], padding[5];
+} gm_simulated_map;
+
+_Static_assert(sizeof(gm_simulated_map) <= sizeof(CUtensorMap), "it takes the place of the driver's");
+
 static CUresult encode_map(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address,
                            const cuuint64_t *lengths, const cuuint64_t *steps, const cuuint32_t *box,
                            const cuuint32_t *strides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                            CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill oob)
 {
-    (void)map, (void)type, (void)rank, (void)address, (void)lengths, (void)steps, (void)box, (void)strides;
-    (void)interleave, (void)swizzle, (void)promotion, (void)oob;
-    return CUDA_ERROR_NOT_SUPPORTED;
+    static const uint8_t bytes[] = {[CU_TENSOR_MAP_DATA_TYPE_UINT8] = 1,
+                                    [CU_TENSOR_MAP_DATA_TYPE_UINT16] = 2,
+                                    [CU_TENSOR_MAP_DATA_TYPE_UINT32] = 4,
+                                    [CU_TENSOR_MAP_DATA_TYPE_UINT64] = 8};
+    gm_simulated_map made = {.magic = UINT32_C(0x676d746d),
+                             .rank = (uint8_t)rank,
+                             .swizzle = (uint8_t)swizzle,
+                             .address = (uint64_t)(uintptr_t)address};
+
+    (void)promotion, (void)oob;
+    if (rank < 1 || rank > 5 || interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || (size_t)type >= sizeof bytes ||
+        !bytes[type])
+        return CUDA_ERROR_NOT_SUPPORTED;
+    made.item_bytes = bytes[type];
+    for (cuuint32_t i = 0; i < rank; i++) {
+        made.size[i] = (uint32_t)lengths[i];
+        made.box[i] = box[i];
+        made.step[i] = strides[i];
+        if (i > 0)
+            made.stride[i - 1] = steps[i - 1];
+    }
+    memset(map, 0, sizeof *map);
+    memcpy(map, &made, sizeof made);
+    return CUDA_SUCCESS;
 }
 
 static CUresult error_name(CUresult error, const char **text)
 {
-    *text = error == CUDA_ERROR_NOT_SUPPORTED ? "the simulated device has no tensor copies" : "the simulated device";
+    *text = error == CUDA_ERROR_NOT_SUPPORTED ? "the simulated device cannot do this" : "the simulated device";
     return CUDA_SUCCESS;
 }
 

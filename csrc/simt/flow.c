@@ -16,8 +16,8 @@ static void see_operand(const gm_ptx_operand *o, int writes, void (*see)(void *,
     } else if (o->kind == GM_OPERAND_ADDRESS) {
         if (o->base == GM_OPERAND_REG)
             see(context, o->index, 0);
-        if (o->coordinates)
-            see_operand(o->coordinates, 0, see, context);
+        for (uint32_t i = 0; o->coordinates && i < o->n; i++)
+            see_operand(&o->coordinates[i], 0, see, context);
     } else if (o->kind == GM_OPERAND_VECTOR) {
         for (uint32_t i = 0; i < o->n; i++)
             see_operand(&o->elements[i], writes, see, context);

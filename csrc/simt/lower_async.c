@@ -91,9 +91,8 @@ static void tensor(gm_lower *l)
     const gm_ptx_operand *shared = operand(l, out ? 1 : 0), *map = operand(l, out ? 0 : 1);
     uint32_t slots[5], n = 0, c = GM_NOWHERE, mask = GM_NOWHERE;
     uint32_t d = gm_lower_address(l, shared, GM_SPACE_SHARED), a = gm_lower_address(l, map, GM_SPACE_GENERIC);
-    const gm_ptx_operand *at = map->coordinates;
-    for (uint32_t i = 0; at && i < (at->kind == GM_OPERAND_VECTOR ? at->n : 1) && i < 5; i++)
-        slots[n++] = gm_lower_source(l, at->kind == GM_OPERAND_VECTOR ? &at->elements[i] : at, 4);
+    for (uint32_t i = 0; map->coordinates && i < map->n && i < 5; i++)
+        slots[n++] = gm_lower_source(l, &map->coordinates[i], 4);
     if (!out)
         c = gm_lower_address(l, operand(l, 2), GM_SPACE_SHARED);
     if (inst->mod[GM_FIELD_MULTICAST])
