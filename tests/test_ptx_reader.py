@@ -316,6 +316,7 @@ def test_malformed(line: str, column: int, reason: str) -> None:
         (".target sm_90", ValueError, "PTX begins with .version"),
         (".version 9.9\n.target sm_90", NotImplementedError, "version 9.9 is too new: up to 9.0 is read"),
         (".version 9", ValueError, "a version is two numbers"),
+        (".version 9.0\n.entry k() { }", ValueError, "2:2: the .target is missing"),
         (".version 9.0\n.target sm_9000", NotImplementedError, "a target that is not known"),
         (".version 9.0\n.target sm_90\n.address_size 32", NotImplementedError, "only those of 64 are read"),
         (HEAD + ".entry k() { ", ValueError, "the text ends inside of a function"),

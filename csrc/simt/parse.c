@@ -250,6 +250,8 @@ static int declaration(gm_reader *r)
         {"global", GM_SPACE_GLOBAL}, {"const", GM_SPACE_CONST}, {"shared", GM_SPACE_SHARED}, {"local", GM_SPACE_LOCAL}};
     int linkage = GM_LINK_OWN;
 
+    if (!r->module.target)
+        return gm_read_fail(r, GM_PTX_MALFORMED, &r->token, "the .target is missing before this");
     for (size_t i = 0; i < sizeof links / sizeof *links; i++)
         if (gm_read_word_is(r, links[i].word)) {
             linkage = links[i].linkage;

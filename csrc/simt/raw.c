@@ -45,8 +45,8 @@ static int name_operand(gm_reader *r, gm_raw *raw)
     }
     const char *component = memchr(components, *r->token.start, 8);
     if (r->token.size != 1 || !component)
-        return gm_read_fail(r, GM_PTX_MALFORMED, &r->token, "%.*s has no part .%.*s", (int)(name.size & 255), name.start,
-                            (int)(r->token.size & 255), r->token.start);
+        return gm_read_fail(r, GM_PTX_MALFORMED, &r->token, "%.*s has no part .%.*s", (int)(name.size & 255),
+                            name.start, (int)(r->token.size & 255), r->token.start);
     raw->component = (uint8_t)(1 + (component - components) % 4);
     raw->name = gm_read_atom(r, name.start, name.size);
     return raw->name && gm_read_next(r);
