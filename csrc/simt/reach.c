@@ -50,6 +50,7 @@ static void found_in(gm_warp *w, const gm_insn *in, gm_finding_kind kind, gm_spa
         memcpy(example.block, w->block->ctaid, sizeof example.block);
         memset(example.other_thread, 0xff, sizeof example.other_thread);
         memset(example.other_block, 0xff, sizeof example.other_block);
+        memset(example.other_block, 0xff, sizeof example.other_block);
         thread_of(w, lane, example.thread);
         if (address) {
             example.address = address[lane];
@@ -95,12 +96,12 @@ static void charge(const gm_run *run, uint32_t site, gm_lens_counts *counts, gm_
         mask = as->elected ? mask & (0 - mask) : mask;
     }
     if (space == GM_SPACE_SHARED) {
-        uint32_t narrow[GM_LANES];
-        for (int i = 0; i < GM_LANES; i++)
-            narrow[i] = (uint32_t)address[i];
-        gm_shared_count c = s->kind == GM_SITE_LDMATRIX || s->kind == GM_SITE_STMATRIX
-                                ? gm_count_matrix(narrow, (uint32_t)__builtin_popcount(mask) / 8)
-                                : gm_count_shared(access, narrow, mask, bytes > 16 ? 16 : bytes);
+        uint32_t narrow[GM_LANES], first = (uint32_t)address[__builtin_ctz(mask)];
+        int matrices = s->kind == GM_SITE_LDMATRIX || s->kind == GM_SITE_STMATRIX;
+        for (int i = 0; i < GM_LANES; i++) /* rows of matrices that could not be reached add nothing */
+            narrow[i] = matrices && !(mask >> i & 1) ? first : (uint32_t)address[i];
+        gm_shared_count c = matrices ? gm_count_matrix(narrow, (39 - (uint32_t)__builtin_clz(mask)) / 8)
+                                     : gm_count_shared(access, narrow, mask, bytes > 16 ? 16 : bytes);
         counts->shared += c.requests * times;
         counts->wavefronts += c.wavefronts * times;
         counts->wavefronts_ideal += c.ideal * times;
