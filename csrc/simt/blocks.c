@@ -474,6 +474,16 @@ static int take_turn(gm_worker *worker, gm_unit *unit)
     }
 }
 
+/* Blocks that wait for others stay alive; so many that memory runs out are not begun. */
+static int room_for_another(const gm_worker *worker)
+{
+    gm_run *run = worker->run;
+    uint64_t limit = run->launch->memory ? run->launch->memory : GM_LENS_MEMORY;
+    if (worker->free_units || !worker->resident)
+        return 1;
+    return atomic_load_explicit(&run->memory, memory_order_relaxed) + worker->resident->bytes <= limit;
+}
+
 void gm_worker_run(gm_worker *worker)
 {
     gm_run *run = worker->run;
@@ -482,7 +492,7 @@ void gm_worker_run(gm_worker *worker)
             break;
         gm_unit *unit = NULL;
         uint64_t index;
-        if (worker->resident_count < MOST_RESIDENT &&
+        if (room_for_another(worker) && worker->resident_count < MOST_RESIDENT &&
             (index = atomic_fetch_add(&run->next_unit, 1)) < run->unit_count) {
             unit = worker->free_units;
             if (unit)
