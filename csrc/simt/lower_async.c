@@ -1,11 +1,5 @@
 /* Bulk copies, their barriers in shared memory, and matrix products, as handlers. */
-#include "lower.h"
-
-static const gm_ptx_operand *operand(const gm_lower *l, uint32_t at)
-{
-    static const gm_ptx_operand none = {.kind = GM_OPERAND_NONE};
-    return at < l->inst->noperands ? &l->inst->operands[at] : &none;
-}
+#include "lower_operand.h"
 
 /* --- barriers -------------------------------------------------------------------------------------------------- */
 
