@@ -1,7 +1,7 @@
 /* From what the reader leaves (ptx.h) to what the machine executes (machine.h).
  *   flow.c       basic blocks, where divergent ways meet, which registers live where
  *   lower.c      a kernel and the functions that it calls: variables, slots, constants, code, sites
- *   lower_ops.c  one instruction */
+ *   lower_ops.c  one instruction: which of lower_arithmetic, _compare, _convert, _memory, _warp and _async makes it */
 #pragma once
 #include "machine.h"
 #include "ptx.h"

@@ -1,4 +1,9 @@
 /* The machine: a decoded kernel, and the state of the warps, blocks and threads that execute it.
+ *   lower*.c, flow.c   PTX becomes a gm_program
+ *   exec*.inc.h        the handlers of handlers.def, compiled once an ISA variant by machine_<isa>.c
+ *   warp.c barrier.c   lanes that go different ways, and where they meet
+ *   blocks.c           blocks, and whose turn it is          reach.c   memory: bounds, counting, findings
+ *   mbarrier.c bulk.c  barriers in memory, bulk copies       values.c  values that nobody gave
  *
  * A register is a slot of 32 lanes in a frame: 64, 128, 256 or 512 bytes for 16, 32, 64 and 128 bits (two planes of 64
  * bits, the low one first). A predicate is a word, one bit a lane. Immediates, special registers and the entry's
