@@ -325,8 +325,11 @@ __device__ __forceinline__ void gm_tile_store_vector(char *row, const unsigned c
 
     if (unit >= bounds.begin && unit + V <= bounds.end)
         *(uint4 *)(row + unit * S) = vector;
-    else if constexpr (S < 16)
-        gm_tile_store_part<T>(row + unit * S, vector, bounds.begin - unit, bounds.end - unit);
+    else if constexpr (S < 16) {
+        int begin = bounds.begin - unit, end = bounds.end - unit;
+        asm volatile("" : "+r"(begin), "+r"(end)); /* or all that depends on them is found for every vector, whole or not */
+        gm_tile_store_part<T>(row + unit * S, vector, begin, end);
+    }
 }
 
 /* Every vector of the tile's part of the destination. A thread's vectors lie at one place of many runs, or whole periods
