@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _core, machine
+from .errors import UsageError
 from .table import Column, Shown, Table
 
 EXTRAS = {"rich": ("cli", "tables and progress bars in the terminal"), "matplotlib": ("plot", "plots")}
@@ -87,7 +88,8 @@ def info() -> Info:
     possible = {
         "cpu": "yes",
         "cuda": cuda_text(_core._cuda()),
-        "lens": "no: this version cannot trace kernels yet",
+        "lens": lens_text(),
+        "ncu": ncu_text(),
     }
     for module, (extra, what) in EXTRAS.items():
         here = importlib.util.find_spec(module) is not None
@@ -103,6 +105,28 @@ def cuda_text(cuda: dict[str, Any]) -> str:
     row = "{name}, compute capability {capability[0]}.{capability[1]}, driver for CUDA {driver[0]}.{driver[1]}"
     names = "; ".join(row.format(**device) for device in cuda["devices"])
     return f"yes: {names}; kernels for {cuda['chips']}"
+
+
+def lens_text() -> str:
+    """What the lens can take here: PTX everywhere, CUDA C and machine code where their tools are."""
+    from . import compiler, ptxas
+
+    compiles = "NVRTC" if compiler.load_nvrtc()[0] else "nvcc" if compiler.find_nvcc()[0] else ""
+    binds = ptxas.tool("ptxas") and ptxas.tool("nvdisasm")
+    text = (
+        "yes: PTX" + (f", CUDA C by {compiles}" if compiles else "") + (", compared with machine code" if binds else "")
+    )
+    return text if compiles and binds else f"{text}; more with pip install 'gpumem[lens]'"
+
+
+def ncu_text() -> str:
+    """Whether Nsight Compute is here."""
+    from . import ncu
+
+    try:
+        return f"yes: {ncu.find()}"
+    except UsageError as error:
+        return f"no: {error}"
 
 
 def isa_why(isas: list[dict[str, Any]]) -> str:

@@ -1,0 +1,259 @@
+"""gpumem.Kernel: CUDA C or PTX in, NumPy arrays as buffers, a report out; parts of a grid, executors, limits."""
+
+import gc
+import json
+import os
+import pickle
+import signal
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpumem
+from gpumem import compiler
+from gpumem.kernel import dims, sampled
+from gpumem.trace import Trace
+
+COPY = gpumem.examples.COPY
+LOADS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+SOURCE = """\
+template <typename T> __global__ void scale(T *out, const T *in, T by, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        out[i] = in[i] * by;
+}
+extern "C" __global__ void count(int *total) { atomicAdd(total, 1); }
+"""
+FOREVER = """\
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry forever(.param .u64 out)
+{
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [out];
+$again:
+    st.volatile.global.u32 [%rd1], 1;
+    bra $again;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def copy():
+    return gpumem.Kernel(COPY)
+
+
+@pytest.fixture(scope="module")
+def cuda_c():
+    if compiler.load_nvrtc()[0] is None and compiler.find_nvcc()[0] is None:
+        pytest.skip("no NVRTC and no nvcc here")
+
+
+def traced(kernel, n=10_000, **options):
+    x, out = np.arange(n, dtype="f4"), np.zeros(n, "f4")
+    return out, x, kernel.trace(-(-n // 128), 128, out, x, n, machine_code=False, **options)
+
+
+def test_arrays_hold_what_the_kernel_computed(copy):
+    out, x, trace = traced(copy)
+    assert (out == x).all()
+    assert trace.counters[LOADS] == 1250
+    assert [site.kind for site in trace.sites] == ["load", "store"]
+    assert not trace.findings
+
+
+def test_a_part_of_a_grid_is_scaled_and_says_so(copy):
+    out, _, trace = traced(copy, 128 * 100, sample=0.25)
+    assert (trace.blocks, trace.blocks_total, trace.scale) == (25, 100, 4)
+    assert trace.counters[LOADS] == 100 * 16
+    assert (out != 0).sum() in (25 * 128, 25 * 128 - 1)
+    assert "25 of 100 blocks were executed" in str(trace)
+
+
+@pytest.mark.parametrize("units, fraction, width", [(1, 0.01, 1), (1024, 0.1, 32), (1000, 1.0, 10), (7, 0.5, 7)])
+def test_a_sample_stays_inside_the_grid(units, fraction, width):
+    step, count = sampled(units, fraction, width)
+    assert 1 <= count <= units
+    assert (count - 1) * step < units
+
+
+def result(trace):
+    return trace.counters, [site.to_dict() for site in trace.sites], [finding.to_dict() for finding in trace.findings]
+
+
+@pytest.mark.parametrize("kind", ["threads", "processes"])
+def test_an_executor_gives_what_one_process_gives(copy, kind):
+    alone = traced(copy)
+    if kind == "threads":
+        pool = ThreadPoolExecutor(3)
+    else:
+        pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"))
+    with pool as executor:
+        spread = traced(copy, executor=executor)
+        few = traced(copy, 100, executor=executor)
+    assert result(spread[2]) == result(alone[2])
+    assert (spread[0] == spread[1]).all()
+    assert (few[0] == few[1]).all()
+
+
+def test_findings_of_an_executor_are_those_of_one_process(copy):
+    def wrong(**options):
+        out, x = np.zeros(1000, "f4"), np.zeros(3000, "f4")
+        return copy.trace(24, 128, out, x, 3000, machine_code=False, **options)
+
+    with ThreadPoolExecutor(4) as executor:
+        spread = wrong(executor=executor)
+    alone = wrong()
+    assert result(spread) == result(alone)
+    assert [(finding.kind, finding.lanes) for finding in alone.findings] == [("out-of-bounds", 2000)]
+    assert alone.findings[0].examples[0]["buffer"] == "argument 0"
+    assert alone.findings[0].examples[0]["offset"] == 4000
+    assert "4 bytes at argument 0 +4000" in str(alone.findings[0])
+
+
+def test_blocks_that_may_talk_to_each_other_are_not_spread(cuda_c):
+    kernel = gpumem.Kernel(SOURCE, "count")
+    with ThreadPoolExecutor(1) as executor, pytest.raises(gpumem.UsageError, match=r"depend on one another .*red|atom"):
+        kernel.trace(4, 32, np.zeros(1, "i4"), executor=executor)
+    total = np.zeros(1, "i4")
+    kernel.trace(4, 32, total)
+    assert total[0] == 128
+
+
+def test_cuda_c_with_templates_and_source_lines(cuda_c):
+    kernel = gpumem.Kernel(SOURCE, "scale<double>", file="scale.cu")
+    x, out = np.arange(100.0), np.zeros(100)
+    trace = kernel.trace(1, 128, out, x, 2.5, 100)
+    assert (out == 2.5 * x).all()
+    assert {site.where for site in trace.sites} == {"scale.cu:5"}
+    page = trace._repr_html_()
+    assert "out[i] = in[i] * by;" in page
+    assert "rgba(255,96,0" in page
+
+
+def test_cuda_c_that_does_not_compile_is_quoted(cuda_c):
+    with pytest.raises(gpumem.UsageError, match=r"bad\.cu\(1\): error: identifier .y. is undefined"):
+        gpumem.Kernel("__global__ void k(int *x) { *x = y; }", file="bad.cu")
+
+
+def test_folders_that_were_searched_are_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(compiler, "load_nvrtc", lambda: (None, ("/one",)))
+    monkeypatch.setattr(compiler, "find_nvcc", lambda: (None, ("/two",)))
+    with pytest.raises(gpumem.UsageError, match=r"NVRTC is not in /one, /two; pip install 'gpumem\[lens\]'"):
+        gpumem.Kernel("__global__ void k() {}")
+
+
+@pytest.mark.parametrize(
+    "make, error, said",
+    [
+        (lambda: gpumem.Kernel(COPY, "cpy"), ValueError, "no kernel 'cpy': there are copy; did you mean 'copy'"),
+        (lambda: gpumem.Kernel(COPY.replace("ld.global", "ld.glob")), Exception, r"kernel\.ptx:24"),
+        (lambda: gpumem.Kernel(COPY, arch="hopper"), ValueError, "arch 'hopper': give one such as 'sm_90'"),
+        (lambda: traced(gpumem.Kernel(COPY), sample=0), ValueError, "sample 0: a fraction of the blocks"),
+        (lambda: traced(gpumem.Kernel(COPY), sample=1.5), ValueError, r"sample 1\.5"),
+        (lambda: traced(gpumem.Kernel(COPY), watch=["shred"]), ValueError, "no hazard to watch 'shred': there are"),
+        (lambda: traced(gpumem.Kernel(COPY), shared=-1), ValueError, "shared -1: from 0"),
+        (lambda: traced(gpumem.Kernel(COPY), shared=1 << 20), ValueError, "no GPU would take this launch"),
+        (lambda: gpumem.Kernel(COPY).trace((1, 2, 3, 4), 1), TypeError, "takes 3 arguments"),
+        (lambda: gpumem.Kernel(COPY).trace(1, 2048, None, None, 0), ValueError, "no GPU would take this launch"),
+        (lambda: dims("grid", (1, 2, 3, 4)), ValueError, r"grid \(1, 2, 3, 4\): one to three lengths"),
+        (lambda: dims("block", 1.5), TypeError, "object is not iterable"),
+    ],
+)
+def test_what_is_wrong_is_named(make, error, said):
+    with pytest.raises(error, match=said):
+        make()
+
+
+def test_limits_end_a_run_and_keep_what_was_counted():
+    kernel = gpumem.Kernel(FOREVER)
+    with pytest.raises(gpumem.LimitError, match="forever: stopped") as caught:
+        kernel.trace(1, 32, np.zeros(1, "u4"), instructions=10_000, machine_code=False)
+    assert caught.value.trace.instructions >= 10_000
+    start = time.monotonic()
+    with pytest.raises(gpumem.LimitError, match="time"):
+        kernel.trace(1, 32, np.zeros(1, "u4"), seconds=0.2, machine_code=False)
+    assert time.monotonic() - start < 20
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ctrl_c_ends_a_run(threads):
+    kernel = gpumem.Kernel(FOREVER)
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        kernel.trace(2, 32, np.zeros(1, "u4"), threads=threads, seconds=60, machine_code=False)
+
+
+def test_the_gil_is_released(copy):
+    kernel = gpumem.Kernel(FOREVER)
+    ticks = []
+    done = threading.Event()
+
+    def tick():
+        while not done.wait(0.01):
+            ticks.append(None)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    with pytest.raises(gpumem.LimitError):
+        kernel.trace(1, 32, np.zeros(1, "u4"), seconds=0.5, machine_code=False)
+    done.set()
+    thread.join()
+    assert len(ticks) > 5
+
+
+def test_many_traces_leave_nothing_behind(copy):
+    def rss():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def rounds(count):
+        for _ in range(count):
+            gpumem.Kernel(COPY)
+            traced(copy, 4096)
+            with pytest.raises(ValueError):
+                traced(copy, shared=1 << 20)
+        gc.collect()
+
+    rounds(100)
+    before = rss()
+    rounds(400)
+    assert rss() - before < 4 << 20
+
+
+def test_kernels_can_be_sent_elsewhere(copy):
+    again = pickle.loads(pickle.dumps(copy))
+    assert repr(again) == repr(copy) == "gpumem.Kernel(copy(u64, u64, u32), sm_90)"
+    assert result(traced(again)[2]) == result(traced(copy)[2])
+
+
+def test_json_goes_both_ways(copy):
+    trace = traced(copy)[2]
+    data = json.loads(trace.to_json())
+    assert data["schema"] == "gpumem.trace/1"
+    again = Trace.from_dict(data)
+    assert result(again) == result(trace)
+    assert again.compare(trace).equal
+    with pytest.raises(ValueError, match="no trace: its schema is None"):
+        Trace.from_dict({})
+
+
+def test_comparisons_show_what_differs(copy):
+    one, two = traced(copy)[2], traced(copy, 20_000)[2]
+    compared = one.compare(two)
+    assert compared.changed[LOADS] == (1250, 2500)
+    assert "+100.0 %" in str(compared)
+    assert json.loads(compared.to_json())["changed"][LOADS] == [1250, 2500]
+
+
+def test_text_and_html_name_every_instruction(copy):
+    trace = traced(copy)[2]
+    for part in ("copy: 79 x 1 x 1 blocks of 128 x 1 x 1 threads", "ld.global.f32", "st.global.f32", LOADS):
+        assert part in str(trace)
+        assert part in trace._repr_html_()
