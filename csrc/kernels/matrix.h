@@ -37,7 +37,7 @@
     TILE(4, unsigned int, 64, 64, 256)                                                                                 \
     TILE(8, unsigned long long, 32, 32, 256)                                                                           \
     TILE(16, uint4, 32, 16, 256)
-#define GM_EVEN_SHARED(unit, rows, columns) ((rows) * (columns) * (unit) + (columns) * 8)
+#define GM_EVEN_SHARED(unit, rows, columns) ((rows) * (columns) * (unit) + (columns)*8)
 
 /* Tiles for matrices of few columns, which may be packed. */
 #define GM_MATRIX_NARROW(unit, columns) ((columns) < 64 && (columns) * (unit) <= 192)
