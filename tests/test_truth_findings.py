@@ -375,3 +375,44 @@ def test_blocks_that_hand_over_with_a_fence_and_an_atomic_do_not_race():
     done = gpumem.Kernel(BLOCKS, "handed_over").trace(2, 1, out, flag, watch="global")
     assert (done.findings, done.ended) == ((), "")
     assert out.tolist() == [42, 42]
+
+
+HAND_OVER = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry flag(.param .u64 out)
+{
+    .shared .align 4 .b8 room[8];
+    .reg .pred %p<3>;
+    .reg .b32 %r<6>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, room;
+    setp.lt.u32 %p1, %r1, 32;
+    @!%p1 bra WAIT;
+    setp.ne.u32 %p2, %r1, 0;
+    @%p2 ret;
+    st.shared.u32 [%r2], 42;
+    st.RELEASEshared.u32 [%r2+4], 1;
+    ret;
+WAIT:
+    ld.ACQUIREshared.u32 %r3, [%r2+4];
+    setp.ne.u32 %p2, %r3, 1;
+    @%p2 bra WAIT;
+    ld.shared.u32 %r4, [%r2];
+    st.global.u32 [%rd1], %r4;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("orders", [True, False])
+def test_warps_that_hand_over_by_a_flag(orders):
+    release, acquire = ("release.cta.", "acquire.cta.") if orders else ("relaxed.cta.", "relaxed.cta.")
+    text = HAND_OVER.replace("RELEASE", release).replace("ACQUIRE", acquire)
+    out = i32(1)
+    found = gpumem.Kernel(text).trace(1, 33, out).findings
+    assert [f.kind for f in found if "race" in f.kind] == ([] if orders else ["race-shared"])
+    assert out[0] == 42

@@ -51,11 +51,13 @@ unsigned gm_lower_how_of(const gm_lower *l, int writes, int atomic)
 {
     unsigned how = writes ? GM_HOW_WRITE : GM_HOW_READ;
     switch (l->inst->mod[GM_FIELD_SEM]) {
-    case GM_MOD_RELAXED:
     case GM_MOD_ACQUIRE:
     case GM_MOD_RELEASE:
     case GM_MOD_ACQ_REL:
     case GM_MOD_SC:
+        how |= GM_HOW_ATOMIC | GM_HOW_ORDERS;
+        break;
+    case GM_MOD_RELAXED:
     case GM_MOD_MMIO:
         how |= GM_HOW_ATOMIC;
         break;

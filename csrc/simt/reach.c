@@ -496,12 +496,18 @@ uint8_t *gm_reach_bytes(gm_warp *w, const gm_insn *in, uint32_t lane, gm_space s
     return host;
 }
 
+/* Orders what came before with everybody who did so earlier. Which access sees which is not looked at: so no race is
+ * made up where warps or blocks hand over in a way of their own, and some may be missed. */
 void gm_fence(gm_warp *w)
 {
     gm_watch_global *watch = w->worker->run->watch_global;
     if (watch) {
         gm_watch_global_release(watch, w->block->number);
         gm_watch_global_acquire(watch, w->block->number);
+    }
+    if (w->block->watch) {
+        gm_watch_release(w->block->watch, UINT64_MAX, w->index);
+        gm_watch_acquire(w->block->watch, UINT64_MAX, w->index);
     }
 }
 
@@ -538,6 +544,8 @@ void gm_watch_accesses(gm_warp *w, const gm_insn *in, const uint32_t in_space[GM
         if (unwritten)
             gm_watch_unwritten(w->block->watch, in->x, w->index, narrow, unwritten, bytes);
     }
+    if (how & GM_HOW_ORDERS)
+        gm_fence(w);
     if (run->watch_global && in_space[GM_SPACE_GLOBAL])
         gm_watch_global_access(run->watch_global, &w->worker->findings, in->x, how, run->program->site_nc[in->x],
                                w->block->ctaid, w->block->number, w->index, address, in_space[GM_SPACE_GLOBAL], bytes);

@@ -19,6 +19,7 @@ enum {
     GM_HOW_ATOMIC = 2,   /* atom and red (with WRITE), ld and st that are relaxed, acquire or release: these do not race
                             with   one another */
     GM_HOW_VOLATILE = 4, /* nor do these, between warps; within a warp __syncwarp is still needed */
+    GM_HOW_ORDERS = 8,   /* acquire or release: what is written before one is before what is read behind the other */
 };
 
 /* --- shared memory: one gm_watch a host thread, for one block after another ------------------------------------- */
