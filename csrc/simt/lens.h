@@ -151,7 +151,7 @@ typedef struct gm_lens_launch {
 
     int threads;           /* host threads; 0: one. Results and counters don't depend on it. */
     unsigned watch;        /* GM_WATCH_*, or 0 */
-    const char *isa;       /* NULL: the best one here; or "avx512", "avx2", "portable", "neon" */
+    const char *isa;       /* NULL: the best one here; or "avx512", "avx2", "portable" */
     uint64_t instructions; /* limits; 0: none, that is, the defaults below */
     uint64_t memory;       /* bytes that the run itself may take, buffers not included */
     double seconds;
