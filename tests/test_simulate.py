@@ -138,7 +138,7 @@ def test_words_of_a_parameter_block_that_point_into_buffers():
 def test_counts_do_not_depend_on_where_numpy_has_its_memory():
     counts = set()
     for shift in (0, 4, 16, 64):
-        memory = np.zeros(4096 + 256, "u1")
+        memory = np.zeros(4096 + 512, "u1")
         start = -memory.ctypes.data % 256 + shift
         x = memory[start : start + 4096].view("f4").copy()  # a base of its own, wherever that lies
         kernel = gpumem.Kernel(gpumem.examples.COPY)
