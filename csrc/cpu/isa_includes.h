@@ -13,3 +13,4 @@
 #endif
 #include "sum_kernels.h"
 #include "sum_read.h"
+#include "unroll.h"

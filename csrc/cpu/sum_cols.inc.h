@@ -10,7 +10,7 @@ enum { SUM_STEP = 8 };
  * names may lie past the last row, where nothing is read. */
 enum { SUM_AHEAD = 16 << 10 };
 
-SUM_INLINE void sum_ask(uintptr_t ask, int64_t step, int R, int bytes)
+GM_INLINE void sum_ask(uintptr_t ask, int64_t step, int R, int bytes)
 {
     if (ask)
         for (int r = 0; r < R; r++)
@@ -19,8 +19,7 @@ SUM_INLINE void sum_ask(uintptr_t ask, int64_t step, int R, int bytes)
 }
 
 /* What to ask for while rows from r on are added. */
-SUM_INLINE uintptr_t sum_ask_for(const char *src, int64_t step, int64_t rows, int64_t r, int64_t bytes,
-                                 const char *next)
+GM_INLINE uintptr_t sum_ask_for(const char *src, int64_t step, int64_t rows, int64_t r, int64_t bytes, const char *next)
 {
     int64_t ahead = (SUM_AHEAD / bytes + 2 * SUM_STEP) / SUM_STEP * SUM_STEP;
     if (ahead > rows)
@@ -33,8 +32,8 @@ SUM_INLINE uintptr_t sum_ask_for(const char *src, int64_t step, int64_t rows, in
 /* ---- items that are widened as they are loaded ---- */
 
 #define SUM_WIDE_PASS(dtype, size, V8)                                                                                 \
-    SUM_INLINE void sum_strip_##dtype(gm_acc *out, const char *src, uintptr_t ask, int64_t step, int R, int vectors,   \
-                                      int more)                                                                        \
+    GM_INLINE void sum_strip_##dtype(gm_acc *out, const char *src, uintptr_t ask, int64_t step, int R, int vectors,    \
+                                     int more)                                                                         \
     {                                                                                                                  \
         V8 acc[4], old;                                                                                                \
         sum_ask(ask, step, R, 8 * vectors * size);                                                                     \
@@ -51,7 +50,7 @@ SUM_INLINE uintptr_t sum_ask_for(const char *src, int64_t step, int64_t rows, in
             memcpy(out, &acc[v], sizeof *acc);                                                                         \
         }                                                                                                              \
     }                                                                                                                  \
-    SUM_INLINE void sum_edge_##dtype(gm_acc *out, const char *src, int64_t step, int R, int64_t n, int more)           \
+    GM_INLINE void sum_edge_##dtype(gm_acc *out, const char *src, int64_t step, int R, int64_t n, int more)            \
     {                                                                                                                  \
         V8 acc = sum_part_##dtype(src, n), old = acc;                                                                  \
         for (int r = 1; r < R; r++)                                                                                    \
@@ -63,8 +62,8 @@ SUM_INLINE uintptr_t sum_ask_for(const char *src, int64_t step, int64_t rows, in
         memcpy(out, &acc, (size_t)n * sizeof *out);                                                                    \
     }                                                                                                                  \
     /* Columns from c on. */                                                                                           \
-    SUM_INLINE void sum_pass_##dtype(gm_acc *out, const char *src, uintptr_t ask, int64_t step, int R, int64_t c,      \
-                                     int64_t cols, int more)                                                           \
+    GM_INLINE void sum_pass_##dtype(gm_acc *out, const char *src, uintptr_t ask, int64_t step, int R, int64_t c,       \
+                                    int64_t cols, int more)                                                            \
     {                                                                                                                  \
         for (; c + 64 / size <= cols; c += 64 / size)                                                                  \
             sum_strip_##dtype(out + c, src + c * size, ask ? ask + (uintptr_t)(c * size) : 0, step, R, 8 / size,       \
@@ -99,8 +98,8 @@ SUM_WIDE_COLS(float64, 8)
 /* ---- 16-bit floats: four rows are first added in float32 ---- */
 
 #define SUM_HALF_COLS(dtype, name)                                                                                     \
-    SUM_INLINE void sum_halves_##dtype(gm_acc *out, const char *src, uintptr_t ask, int64_t step, int vectors,         \
-                                       int more)                                                                       \
+    GM_INLINE void sum_halves_##dtype(gm_acc *out, const char *src, uintptr_t ask, int64_t step, int vectors,          \
+                                      int more)                                                                        \
     {                                                                                                                  \
         sum_s16 sum[2][2];                                                                                             \
         sum_ask(ask, step, SUM_STEP, 32 * vectors);                                                                    \
@@ -168,7 +167,7 @@ static void sum_cols_bfloat16(gm_acc *out, const char *src, int64_t step, int64_
  * either. So an addition and a shift take two columns apart, without a mask. */
 
 /* The fields of a and b in turn, in order. */
-SUM_INLINE void sum_zip(int size, vec a, vec b, vec out[2])
+GM_INLINE void sum_zip(int size, vec a, vec b, vec out[2])
 {
     zip(size, a, b, &out[0], &out[1]);
 #if GM_AVX512
@@ -182,8 +181,8 @@ SUM_INLINE void sum_zip(int size, vec a, vec b, vec out[2])
 
 #define SUM_INT_COLS(dtype, size, V, field, zero, bias)                                                                \
     /* `bytes` of a line: R rows of it. */                                                                             \
-    SUM_INLINE void sum_line_##dtype(sum_i8 *acc, const char *src, uintptr_t ask, int64_t step, int R, int64_t bytes,  \
-                                     int more)                                                                         \
+    GM_INLINE void sum_line_##dtype(sum_i8 *acc, const char *src, uintptr_t ask, int64_t step, int R, int64_t bytes,   \
+                                    int more)                                                                          \
     {                                                                                                                  \
         V both[SUM_VECTORS] = {0}, upper[SUM_VECTORS] = {0};                                                           \
         if (more) {                                                                                                    \
@@ -202,8 +201,8 @@ SUM_INLINE void sum_zip(int size, vec a, vec b, vec out[2])
         memcpy(acc, both, sizeof both);                                                                                \
         memcpy(acc + 1, upper, sizeof upper);                                                                          \
     }                                                                                                                  \
-    SUM_INLINE void sum_pass_##dtype(sum_i8 *acc, const char *src, uintptr_t ask, int64_t step, int R, int64_t bytes,  \
-                                     int more)                                                                         \
+    GM_INLINE void sum_pass_##dtype(sum_i8 *acc, const char *src, uintptr_t ask, int64_t step, int R, int64_t bytes,   \
+                                    int more)                                                                          \
     {                                                                                                                  \
         int64_t b = 0;                                                                                                 \
         for (; b + 64 <= bytes; b += 64, acc += 2)                                                                     \
@@ -212,7 +211,7 @@ SUM_INLINE void sum_zip(int size, vec a, vec b, vec out[2])
             sum_line_##dtype(acc, src + b, 0, step, R, bytes - b, more);                                               \
     }                                                                                                                  \
     /* One line's columns, in order, from the sums of its fields. */                                                   \
-    SUM_INLINE void sum_columns_##dtype(gm_acc *out, const sum_i8 *acc, uint64_t excess)                               \
+    GM_INLINE void sum_columns_##dtype(gm_acc *out, const sum_i8 *acc, uint64_t excess)                                \
     {                                                                                                                  \
         V both[SUM_VECTORS], upper[SUM_VECTORS];                                                                       \
         vec part[2 * SUM_VECTORS];                                                                                     \

@@ -49,7 +49,7 @@ SUM_STREAM(sum_stream_float32, float, f, 2 * SUM_W, STREAM_F32)
 /* ---- results as 16-bit floats ---- */
 
 /* gm_narrow of sum_half.h for eight at a time. */
-SUM_INLINE void sum_narrow(char *dst, sum_f8 x, int digits, int least)
+GM_INLINE void sum_narrow(char *dst, sum_f8 x, int digits, int least)
 {
     const sum_u64 none = {0}, inf = none + (uint64_t)(0x7fff >> digits << digits);
     const sum_u64 lowest = none + (uint64_t)(1023 + least), highest = none + (uint64_t)(1024 - least);
@@ -71,12 +71,12 @@ SUM_INLINE void sum_narrow(char *dst, sum_f8 x, int digits, int least)
     memcpy(dst, narrow, sizeof narrow);
 }
 
-SUM_INLINE void sum_narrow_to_bfloat16(char *dst, sum_f8 x)
+GM_INLINE void sum_narrow_to_bfloat16(char *dst, sum_f8 x)
 {
     sum_narrow(dst, x, 7, -126);
 }
 
-SUM_INLINE void sum_narrow_to_float16(char *dst, sum_f8 x)
+GM_INLINE void sum_narrow_to_float16(char *dst, sum_f8 x)
 {
 #if GM_AVX512
     /* Rounded first to float32 that is odd where it is inexact, which no second rounding can mistake for a tie. */

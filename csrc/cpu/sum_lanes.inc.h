@@ -20,7 +20,7 @@ enum { SUM_SHORT = 32, SUM_BLOCK = 1024, SUM_LEVELS = 64 };
 
 /* Up to SUM_BLOCK items in four times eight accumulators. */
 #define SUM_FLOAT_BLOCK(dtype, size)                                                                                   \
-    SUM_INLINE sum_f8 sum_block_##dtype(const char *src, int64_t n)                                                    \
+    GM_INLINE sum_f8 sum_block_##dtype(const char *src, int64_t n)                                                     \
     {                                                                                                                  \
         sum_f8 acc[4] = {sum_no_floats(), sum_no_floats(), sum_no_floats(), sum_no_floats()};                          \
         for (; n >= 32; n -= 32, src += 32 * size)                                                                     \
@@ -31,7 +31,7 @@ enum { SUM_SHORT = 32, SUM_BLOCK = 1024, SUM_LEVELS = 64 };
 
 /* Conversion to float64 is what limits 16-bit floats: four vectors of them are first added in float32. */
 #define SUM_HALF_BLOCK(dtype, name)                                                                                    \
-    SUM_INLINE sum_f8 name(const char *src, int64_t n)                                                                 \
+    GM_INLINE sum_f8 name(const char *src, int64_t n)                                                                  \
     {                                                                                                                  \
         sum_f8 acc[4] = {sum_no_floats(), sum_no_floats(), sum_no_floats(), sum_no_floats()};                          \
         for (; n >= 64; n -= 64, src += 128) {                                                                         \
@@ -43,7 +43,7 @@ enum { SUM_SHORT = 32, SUM_BLOCK = 1024, SUM_LEVELS = 64 };
         SUM_FLOAT_REST(dtype, 2);                                                                                      \
     }
 
-SUM_INLINE int sum_finite(sum_f8 x)
+GM_INLINE int sum_finite(sum_f8 x)
 {
     sum_f64 t = {0};
     SUM_EACH (i)
@@ -66,7 +66,7 @@ static __attribute__((noinline)) sum_f8 sum_slow_block_bfloat16(const char *src,
 }
 
 /* The largest bfloat16 are the largest float32: four of them may overflow where their sum would not. */
-SUM_INLINE sum_f8 sum_block_bfloat16(const char *src, int64_t n)
+GM_INLINE sum_f8 sum_block_bfloat16(const char *src, int64_t n)
 {
     sum_f8 sum = sum_quick_block_bfloat16(src, n);
     return n < 64 || sum_finite(sum) ? sum : sum_slow_block_bfloat16(src, n);
@@ -90,7 +90,7 @@ SUM_INLINE sum_f8 sum_block_bfloat16(const char *src, int64_t n)
                 sum = add_sum_f8(level[l], sum);                                                                       \
         *out = sum;                                                                                                    \
     }                                                                                                                  \
-    SUM_INLINE sum_f8 sum_lanes_##dtype(const char *src, int64_t n)                                                    \
+    GM_INLINE sum_f8 sum_lanes_##dtype(const char *src, int64_t n)                                                     \
     {                                                                                                                  \
         sum_f8 sum;                                                                                                    \
         if (n < 8)                                                                                                     \
@@ -108,7 +108,7 @@ SUM_FLOAT_LANES(float64, 8)
 /* ---- integers ---- */
 
 /* Splits packed unsigned items into wider ones: mask and shift take the even and odd items of a 64-bit lane apart. */
-SUM_INLINE sum_i8 sum_split(sum_i8 x, uint64_t mask, int shift)
+GM_INLINE sum_i8 sum_split(sum_i8 x, uint64_t mask, int shift)
 {
     SUM_EACH (i)
         x.v[i] = (x.v[i] & mask) + (x.v[i] >> shift & mask);
@@ -116,7 +116,7 @@ SUM_INLINE sum_i8 sum_split(sum_i8 x, uint64_t mask, int shift)
 }
 
 /* The eight bytes of each lane added up. */
-SUM_INLINE sum_i8 sum_bytes(sum_i8 x)
+GM_INLINE sum_i8 sum_bytes(sum_i8 x)
 {
 #if GM_AVX512
     x.v[0] = (sum_u64)_mm512_sad_epu8((__m512i)x.v[0], _mm512_setzero_si512());
@@ -130,14 +130,14 @@ SUM_INLINE sum_i8 sum_bytes(sum_i8 x)
 #endif
 }
 
-SUM_INLINE sum_i8 sum_xor(sum_i8 x, uint64_t bits)
+GM_INLINE sum_i8 sum_xor(sum_i8 x, uint64_t bits)
 {
     SUM_EACH (i)
         x.v[i] ^= bits;
     return x;
 }
 
-SUM_INLINE sum_i8 sum_is_set(sum_i8 x)
+GM_INLINE sum_i8 sum_is_set(sum_i8 x)
 {
 #if GM_AVX512
     x.v[0] = (sum_u64)_mm512_min_epu8((__m512i)x.v[0], _mm512_set1_epi8(1));
@@ -166,13 +166,13 @@ SUM_INLINE sum_i8 sum_is_set(sum_i8 x)
 /* sum_part: of a row of 64 bytes or less. `zero` is a lane of items that count nothing once unsigned, `bias` what
  * making an item unsigned adds to it. */
 #define SUM_INT_LANES(dtype, size, zero, bias)                                                                         \
-    SUM_INLINE sum_i8 sum_part_##dtype(const char *src, int64_t n)                                                     \
+    GM_INLINE sum_i8 sum_part_##dtype(const char *src, int64_t n)                                                      \
     {                                                                                                                  \
         sum_i8 sum = SUM_WIDE_##size(SUM_ONLY_##dtype(sum_part64(src, n * size, zero)));                               \
         sum.v[0] -= (sum_u64){(uint64_t)bias * (uint64_t)n};                                                           \
         return sum;                                                                                                    \
     }                                                                                                                  \
-    SUM_INLINE sum_i8 sum_lanes_##dtype(const char *src, int64_t n)                                                    \
+    GM_INLINE sum_i8 sum_lanes_##dtype(const char *src, int64_t n)                                                     \
     {                                                                                                                  \
         sum_i8 a = sum_all(0), b = a;                                                                                  \
         int64_t bytes = n * size;                                                                                      \

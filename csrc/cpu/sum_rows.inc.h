@@ -3,7 +3,7 @@
 /* From eight lanes to one sum, or to the two of a complex number: lane i and lane i + 4, then + 2, then + 1. */
 
 #define REDUCE(V8, member)                                                                                             \
-    SUM_INLINE void sum_reduce_##V8(gm_acc *out, V8 x, int parts)                                                      \
+    GM_INLINE void sum_reduce_##V8(gm_acc *out, V8 x, int parts)                                                       \
     {                                                                                                                  \
         gm_acc a[8];                                                                                                   \
         memcpy(a, &x, sizeof x);                                                                                       \
@@ -22,24 +22,24 @@ REDUCE(sum_i8, i)
 /* Eight rows of eight lanes at once. */
 #if GM_AVX512
 #    define LEVELS(V8, V)                                                                                              \
-        SUM_INLINE V sum_fold4_##V8(V a, V b) /* two rows of eight lanes: four lanes each */                           \
+        GM_INLINE V sum_fold4_##V8(V a, V b) /* two rows of eight lanes: four lanes each */                            \
         {                                                                                                              \
             return (V)_mm512_shuffle_f64x2((__m512d)a, (__m512d)b, 0x44) +                                             \
                    (V)_mm512_shuffle_f64x2((__m512d)a, (__m512d)b, 0xee);                                              \
         }                                                                                                              \
-        SUM_INLINE V sum_fold2_##V8(V a, V b) /* four rows of four lanes: two lanes each */                            \
+        GM_INLINE V sum_fold2_##V8(V a, V b) /* four rows of four lanes: two lanes each */                             \
         {                                                                                                              \
             return (V)_mm512_shuffle_f64x2((__m512d)a, (__m512d)b, 0x88) +                                             \
                    (V)_mm512_shuffle_f64x2((__m512d)a, (__m512d)b, 0xdd);                                              \
         }                                                                                                              \
-        SUM_INLINE V sum_fold1_##V8(V a, V b) /* eight rows of two lanes: one each */                                  \
+        GM_INLINE V sum_fold1_##V8(V a, V b) /* eight rows of two lanes: one each */                                   \
         {                                                                                                              \
             __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14),                                               \
                     odd = _mm512_or_si512(even, _mm512_set1_epi64(1));                                                 \
             return (V)_mm512_permutex2var_pd((__m512d)a, even, (__m512d)b) +                                           \
                    (V)_mm512_permutex2var_pd((__m512d)a, odd, (__m512d)b);                                             \
         }                                                                                                              \
-        SUM_INLINE void sum_finish_##V8(gm_acc *out, V a, V b, int parts) /* eight rows of two lanes, written */       \
+        GM_INLINE void sum_finish_##V8(gm_acc *out, V a, V b, int parts) /* eight rows of two lanes, written */        \
         {                                                                                                              \
             if (parts == 2) {                                                                                          \
                 memcpy(out, &a, sizeof a);                                                                             \
@@ -49,7 +49,7 @@ REDUCE(sum_i8, i)
                 memcpy(out, &a, sizeof a);                                                                             \
             }                                                                                                          \
         }                                                                                                              \
-        SUM_INLINE void sum_reduce8_##V8(gm_acc *out, const V8 *x, int parts)                                          \
+        GM_INLINE void sum_reduce8_##V8(gm_acc *out, const V8 *x, int parts)                                           \
         {                                                                                                              \
             V a = sum_fold2_##V8(sum_fold4_##V8(x[0].v[0], x[1].v[0]), sum_fold4_##V8(x[2].v[0], x[3].v[0]));          \
             V b = sum_fold2_##V8(sum_fold4_##V8(x[4].v[0], x[5].v[0]), sum_fold4_##V8(x[6].v[0], x[7].v[0]));          \
@@ -57,7 +57,7 @@ REDUCE(sum_i8, i)
         }
 #else
 #    define LEVELS(V8, V)                                                                                              \
-        SUM_INLINE void sum_reduce8_##V8(gm_acc *out, const V8 *x, int parts)                                          \
+        GM_INLINE void sum_reduce8_##V8(gm_acc *out, const V8 *x, int parts)                                           \
         {                                                                                                              \
             for (int r = 0; r < 8; r++)                                                                                \
                 sum_reduce_##V8(out + r * parts, x[r], parts);                                                         \
@@ -73,8 +73,8 @@ LEVELS(sum_i8, sum_u64)
 /* Floats: rows of up to P items, q items apart, 8 / P of them at a time; stops where a load would pass the last row's
  * end. Returns how many rows it did, a multiple of eight. */
 #    define SUM_FEW_FLOATS(dtype, size, parts)                                                                         \
-        SUM_INLINE int64_t sum_tiny_##dtype##_##parts(gm_acc *out, const char *src, int64_t q, int64_t rows,           \
-                                                      int64_t n, const int64_t P)                                      \
+        GM_INLINE int64_t sum_tiny_##dtype##_##parts(gm_acc *out, const char *src, int64_t q, int64_t rows, int64_t n, \
+                                                     const int64_t P)                                                  \
         {                                                                                                              \
             const int64_t per = 8 / P;                                                                                 \
             int64_t index[8] = {0}, done = 0;                                                                          \
@@ -138,8 +138,8 @@ LEVELS(sum_i8, sum_u64)
 
 /* Integers: rows of up to P lanes of 64 bits, 8 / P of them at a time. */
 #    define SUM_FEW_INTS(dtype, size, zero, bias)                                                                      \
-        SUM_INLINE int64_t sum_tiny_##dtype(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t bytes,   \
-                                            const int64_t P)                                                           \
+        GM_INLINE int64_t sum_tiny_##dtype(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t bytes,    \
+                                           const int64_t P)                                                            \
         {                                                                                                              \
             const int64_t per = 8 / P;                                                                                 \
             char index[64] = {0};                                                                                      \

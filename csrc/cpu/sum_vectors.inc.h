@@ -3,7 +3,6 @@
 
 enum { SUM_VECTORS = 64 / GM_VECTOR, SUM_W = GM_VECTOR / 8 };
 
-#define SUM_INLINE  static inline __attribute__((always_inline))
 #define SUM_EACH(i) for (int i = 0; i < SUM_VECTORS; i++)
 
 typedef double sum_f64 __attribute__((vector_size(GM_VECTOR)));
@@ -27,7 +26,7 @@ typedef struct sum_i8 {
 } sum_i8;
 
 #define ADD(V8)                                                                                                        \
-    SUM_INLINE V8 add_##V8(V8 a, V8 b)                                                                                 \
+    GM_INLINE V8 add_##V8(V8 a, V8 b)                                                                                  \
     {                                                                                                                  \
         SUM_EACH (i)                                                                                                   \
             a.v[i] += b.v[i];                                                                                          \
@@ -38,7 +37,7 @@ ADD(sum_s16)
 ADD(sum_i8)
 #undef ADD
 
-SUM_INLINE sum_i8 sum_all(uint64_t x)
+GM_INLINE sum_i8 sum_all(uint64_t x)
 {
     sum_i8 r;
     SUM_EACH (i)
@@ -46,7 +45,7 @@ SUM_INLINE sum_i8 sum_all(uint64_t x)
     return r;
 }
 
-SUM_INLINE sum_f8 sum_no_floats(void)
+GM_INLINE sum_f8 sum_no_floats(void)
 {
     sum_f8 r;
     SUM_EACH (i)
@@ -54,7 +53,7 @@ SUM_INLINE sum_f8 sum_no_floats(void)
     return r;
 }
 
-SUM_INLINE sum_i8 sum_load64(const char *src)
+GM_INLINE sum_i8 sum_load64(const char *src)
 {
     sum_i8 r;
     memcpy(&r, src, sizeof r);
@@ -62,7 +61,7 @@ SUM_INLINE sum_i8 sum_load64(const char *src)
 }
 
 /* The first n of 64 bytes, 0 < n <= 64; `fill` in the rest. */
-SUM_INLINE sum_i8 sum_part64(const char *src, int64_t n, uint64_t fill)
+GM_INLINE sum_i8 sum_part64(const char *src, int64_t n, uint64_t fill)
 {
 #if GM_AVX512
     __m512i r = _mm512_mask_loadu_epi8(_mm512_set1_epi64((long long)fill), ~(__mmask64)0 >> (64 - n), src);
@@ -76,7 +75,7 @@ SUM_INLINE sum_i8 sum_part64(const char *src, int64_t n, uint64_t fill)
 
 /* ---- eight items as float64 ---- */
 
-SUM_INLINE sum_f8 sum_load_float64(const char *src)
+GM_INLINE sum_f8 sum_load_float64(const char *src)
 {
     sum_f8 r;
     memcpy(&r, src, sizeof r);
@@ -84,7 +83,7 @@ SUM_INLINE sum_f8 sum_load_float64(const char *src)
 }
 
 /* A vector of float64 from as many float32. GCC makes three instructions of __builtin_convertvector. */
-SUM_INLINE sum_f64 sum_widen(sum_f32h x)
+GM_INLINE sum_f64 sum_widen(sum_f32h x)
 {
 #if GM_AVX512
     return (sum_f64)_mm512_cvtps_pd((__m256)x);
@@ -95,7 +94,7 @@ SUM_INLINE sum_f64 sum_widen(sum_f32h x)
 #endif
 }
 
-SUM_INLINE sum_f8 sum_load_float32(const char *src)
+GM_INLINE sum_f8 sum_load_float32(const char *src)
 {
     sum_f8 r;
     SUM_EACH (i) {
@@ -107,7 +106,7 @@ SUM_INLINE sum_f8 sum_load_float32(const char *src)
 }
 
 /* Sixteen items as float32. */
-SUM_INLINE sum_s16 sum_load16_float16(const char *src)
+GM_INLINE sum_s16 sum_load16_float16(const char *src)
 {
     sum_s16 r;
 #if GM_AVX512
@@ -126,7 +125,7 @@ SUM_INLINE sum_s16 sum_load16_float16(const char *src)
     return r;
 }
 
-SUM_INLINE sum_s16 sum_load16_bfloat16(const char *src)
+GM_INLINE sum_s16 sum_load16_bfloat16(const char *src)
 {
     sum_s16 r;
 #if GM_AVX512
@@ -146,7 +145,7 @@ SUM_INLINE sum_s16 sum_load16_bfloat16(const char *src)
     return r;
 }
 
-SUM_INLINE sum_f8 sum_load_float16(const char *src)
+GM_INLINE sum_f8 sum_load_float16(const char *src)
 {
 #if GM_AVX2
     __m256 x = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)src));
@@ -161,7 +160,7 @@ SUM_INLINE sum_f8 sum_load_float16(const char *src)
 #endif
 }
 
-SUM_INLINE sum_f8 sum_load_bfloat16(const char *src)
+GM_INLINE sum_f8 sum_load_bfloat16(const char *src)
 {
 #if GM_AVX2
     __m256i x = _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)src)), 16);
@@ -180,13 +179,13 @@ SUM_INLINE sum_f8 sum_load_bfloat16(const char *src)
 
 #if GM_AVX512
 #    define SUM_LOAD_INT(dtype, type, load, from, convert)                                                             \
-        SUM_INLINE sum_i8 sum_load_##dtype(const char *src)                                                            \
+        GM_INLINE sum_i8 sum_load_##dtype(const char *src)                                                             \
         {                                                                                                              \
             return (sum_i8){{(sum_u64)convert(load((const from *)src))}};                                              \
         }
 #else
 #    define SUM_LOAD_INT(dtype, type, load, from, convert)                                                             \
-        SUM_INLINE sum_i8 sum_load_##dtype(const char *src)                                                            \
+        GM_INLINE sum_i8 sum_load_##dtype(const char *src)                                                             \
         {                                                                                                              \
             type x[8];                                                                                                 \
             uint64_t wide[8];                                                                                          \
@@ -205,28 +204,28 @@ SUM_LOAD_INT(uint32, uint32_t, _mm256_loadu_si256, __m256i, _mm512_cvtepu32_epi6
 
 /* The first n of eight items, 0 < n <= 8, and -0.0 in the other lanes. */
 #define PART(dtype, item, zero, V8)                                                                                    \
-    SUM_INLINE V8 sum_part_##dtype(const char *src, int64_t n)                                                         \
+    GM_INLINE V8 sum_part_##dtype(const char *src, int64_t n)                                                          \
     {                                                                                                                  \
         item x[8] = {zero, zero, zero, zero, zero, zero, zero, zero};                                                  \
         memcpy(x, src, (size_t)n * sizeof(item));                                                                      \
         return sum_load_##dtype((const char *)x);                                                                      \
     }
 #if GM_AVX512
-SUM_INLINE sum_f8 sum_part_float64(const char *src, int64_t n)
+GM_INLINE sum_f8 sum_part_float64(const char *src, int64_t n)
 {
     return (sum_f8){{(sum_f64)_mm512_mask_loadu_pd(_mm512_set1_pd(-0.0), (__mmask8)(0xff >> (8 - n)), src)}};
 }
-SUM_INLINE sum_f8 sum_part_float32(const char *src, int64_t n)
+GM_INLINE sum_f8 sum_part_float32(const char *src, int64_t n)
 {
     __m256 x = _mm256_mask_loadu_ps(_mm256_set1_ps(-0.0f), (__mmask8)(0xff >> (8 - n)), src);
     return (sum_f8){{(sum_f64)_mm512_cvtps_pd(x)}};
 }
-SUM_INLINE sum_f8 sum_part_float16(const char *src, int64_t n)
+GM_INLINE sum_f8 sum_part_float16(const char *src, int64_t n)
 {
     __m128i x = _mm_mask_loadu_epi16(_mm_set1_epi16((short)0x8000), (__mmask8)(0xff >> (8 - n)), src);
     return (sum_f8){{(sum_f64)_mm512_cvtps_pd(_mm256_cvtph_ps(x))}};
 }
-SUM_INLINE sum_f8 sum_part_bfloat16(const char *src, int64_t n)
+GM_INLINE sum_f8 sum_part_bfloat16(const char *src, int64_t n)
 {
     __m128i x = _mm_mask_loadu_epi16(_mm_set1_epi16((short)0x8000), (__mmask8)(0xff >> (8 - n)), src);
     __m256i wide = _mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16);
@@ -241,7 +240,7 @@ PART(bfloat16, uint16_t, 0x8000, sum_f8)
 #undef PART
 
 /* Keeps the last n lanes, 0 < n < 8. */
-SUM_INLINE sum_f8 sum_last_lanes(sum_f8 x, int64_t n)
+GM_INLINE sum_f8 sum_last_lanes(sum_f8 x, int64_t n)
 {
 #if GM_AVX512
     x.v[0] = (sum_f64)_mm512_mask_mov_pd(_mm512_set1_pd(-0.0), (__mmask8)(0xff00 >> n), (__m512d)x.v[0]);
@@ -257,7 +256,7 @@ SUM_INLINE sum_f8 sum_last_lanes(sum_f8 x, int64_t n)
 }
 
 /* The first and the last eight of sixteen float32. */
-SUM_INLINE sum_f8 sum_low(sum_s16 x)
+GM_INLINE sum_f8 sum_low(sum_s16 x)
 {
 #if GM_AVX512
     return (sum_f8){{sum_widen((sum_f32h)_mm512_castps512_ps256((__m512)x.v[0]))}};
@@ -266,7 +265,7 @@ SUM_INLINE sum_f8 sum_low(sum_s16 x)
 #endif
 }
 
-SUM_INLINE sum_f8 sum_high(sum_s16 x)
+GM_INLINE sum_f8 sum_high(sum_s16 x)
 {
 #if GM_AVX512
     return (sum_f8){{sum_widen((sum_f32h)_mm512_extractf32x8_ps((__m512)x.v[0], 1))}};

@@ -4,13 +4,6 @@
  * lanes of P x P items. log2(P) rounds of interleaving rows i and i + P/2 transpose all lanes of a row group at once;
  * log2(L) rounds of exchanging lanes between the groups then bring each column together. */
 
-#define GM_INLINE static inline __attribute__((always_inline))
-#if defined(__clang__)
-#    define GM_UNROLL _Pragma("unroll")
-#else
-#    define GM_UNROLL _Pragma("GCC unroll 64")
-#endif
-
 enum { LANES = GM_VECTOR / 16 };
 
 /* ---- vectors -------------------------------------------------------------------------------------------------- */

@@ -3,18 +3,11 @@
 #if GM_AVX512
 enum { WEAVE_AHEAD = 2 << 10, WEAVE_ROW_AHEAD = 1 << 10 }; /* bytes fetched ahead: of the stream, of each row */
 
-#    define WEAVE_INLINE static inline __attribute__((always_inline))
-#    if defined(__clang__)
-#        define WEAVE_UNROLL _Pragma("unroll")
-#    else
-#        define WEAVE_UNROLL _Pragma("GCC unroll 64")
-#    endif
-
 /* Vectors first, first + by, ... modulo `len`, all `apart`: lanes in `mask` move on to the next one. */
-WEAVE_INLINE void weave_turn(__m512i *v, int first, int by, int len, int count, int apart, uint64_t mask)
+GM_INLINE void weave_turn(__m512i *v, int first, int by, int len, int count, int apart, uint64_t mask)
 {
     __m512i last = v[(first + (count - 1) * by) % len * apart];
-    WEAVE_UNROLL for (int j = 0; j < count; j++)
+    GM_UNROLL for (int j = 0; j < count; j++)
     {
         __m512i *at = &v[(first + j * by) % len * apart], here = *at;
         *at = _mm512_mask_blend_epi8(mask, here, last);
@@ -24,32 +17,32 @@ WEAVE_INLINE void weave_turn(__m512i *v, int first, int by, int len, int count, 
 
 /* Vectors v[g * m + i], in place: lanes move along g by 1, 2, 4 ... (c is a power of two), then along i (m is odd;
  * where not, no lane moves). */
-WEAVE_INLINE void weave_rotate(int c, int m, const gm_weave *w, __m512i *v)
+GM_INLINE void weave_rotate(int c, int m, const gm_weave *w, __m512i *v)
 {
     const uint64_t *turns = w->turns;
-    WEAVE_UNROLL for (int s = 0; s < GM_WEAVE_STAGES; s++)
+    GM_UNROLL for (int s = 0; s < GM_WEAVE_STAGES; s++)
     {
         if (1 << s < c) {
-            WEAVE_UNROLL for (int i = 0; i < m << s; i++) weave_turn(v + i % m, i / m, 1 << s, c, c >> s, m, *turns);
+            GM_UNROLL for (int i = 0; i < m << s; i++) weave_turn(v + i % m, i / m, 1 << s, c, c >> s, m, *turns);
             turns++;
         }
     }
-    WEAVE_UNROLL for (int s = 0; s < GM_WEAVE_STAGES; s++)
+    GM_UNROLL for (int s = 0; s < GM_WEAVE_STAGES; s++)
     {
         if (m % 2 && 1 << s < m) {
-            WEAVE_UNROLL for (int g = 0; g < c; g++) weave_turn(v + g * m, 0, 1 << s, m, m, 1, *turns);
+            GM_UNROLL for (int g = 0; g < c; g++) weave_turn(v + g * m, 0, 1 << s, m, m, 1, *turns);
             turns++;
         }
     }
 }
 
-WEAVE_INLINE __m512i weave_pick(__m512i a, const uint8_t *picks, __m512i b)
+GM_INLINE __m512i weave_pick(__m512i a, const uint8_t *picks, __m512i b)
 {
     return _mm512_permutex2var_epi8(a, _mm512_load_si512(picks), b);
 }
 
 /* As well predicted as a branch can be. */
-WEAVE_INLINE void weave_store(const gm_weave *w, char *to, __m512i line)
+GM_INLINE void weave_store(const gm_weave *w, char *to, __m512i line)
 {
     if (w->streams)
         _mm512_stream_si512((__m512i *)to, line);
@@ -57,12 +50,12 @@ WEAVE_INLINE void weave_store(const gm_weave *w, char *to, __m512i line)
         _mm512_store_si512(to, line);
 }
 
-WEAVE_INLINE void unweave_of(int c, int m, const gm_weave *w, char *dst, const char *src, int64_t tiles)
+GM_INLINE void unweave_of(int c, int m, const gm_weave *w, char *dst, const char *src, int64_t tiles)
 {
     const int k = c * m;
     __m512i v[GM_WEAVE_MOST], line = _mm512_load_si512(src);
     for (int64_t t = 0; t < tiles; t++, dst += 64, src += 64 * k) {
-        WEAVE_UNROLL for (int i = 0; i < k; i++)
+        GM_UNROLL for (int i = 0; i < k; i++)
         {
             __m512i next = _mm512_load_si512(src + 64 * (i + 1));
             _mm_prefetch(src + 64 * i + WEAVE_AHEAD, _MM_HINT_T0);
@@ -70,7 +63,7 @@ WEAVE_INLINE void unweave_of(int c, int m, const gm_weave *w, char *dst, const c
             line = next;
         }
         weave_rotate(c, m, w, v);
-        WEAVE_UNROLL for (int i = 0; i < k; i++)
+        GM_UNROLL for (int i = 0; i < k; i++)
         {
             __m512i *carry = (__m512i *)w->carry + i;
             if (t > 0)
@@ -80,19 +73,19 @@ WEAVE_INLINE void unweave_of(int c, int m, const gm_weave *w, char *dst, const c
     }
 }
 
-WEAVE_INLINE void weave_of(int c, int m, const gm_weave *w, char *dst, const char *src, int64_t tiles)
+GM_INLINE void weave_of(int c, int m, const gm_weave *w, char *dst, const char *src, int64_t tiles)
 {
     const int k = c * m;
     __m512i v[GM_WEAVE_MOST], carry = _mm512_setzero_si512();
     for (int64_t t = 0; t < tiles; t++, dst += 64 * k, src += 64) {
-        WEAVE_UNROLL for (int i = 0; i < k; i++)
+        GM_UNROLL for (int i = 0; i < k; i++)
         {
             const char *row = src + w->row[i];
             _mm_prefetch(row + WEAVE_ROW_AHEAD, _MM_HINT_T1);
             v[i] = weave_pick(_mm512_load_si512(row), w->before[i], _mm512_load_si512(row + 64));
         }
         weave_rotate(c, m, w, v);
-        WEAVE_UNROLL for (int i = 0; i < k; i++)
+        GM_UNROLL for (int i = 0; i < k; i++)
         {
             if (t > 0)
                 weave_store(w, dst + 64 * i, weave_pick(carry, w->after[i], v[i]));
