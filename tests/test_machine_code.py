@@ -33,7 +33,7 @@ import cuda_toolkit  # noqa: E402
 
 ARCHS = ["80", "90", "120"]
 # Kernels that do an operation as fast as they can: ptxas may do with them what it likes.
-OPERATIONS = re.compile(r"even|general|matrix|rows|sum\w*|swap|tile")
+OPERATIONS = re.compile(r"even|general|matrix|planes|rows|sum\w*|swap|tile")
 LESSONS = [source.stem for source in sorted(KERNELS.glob("*.cu")) if not OPERATIONS.fullmatch(source.stem)]
 
 
