@@ -87,8 +87,15 @@ __device__ __forceinline__ void move_even(char *__restrict__ out, const char *__
     }
 }
 
+/* Threads that a multiprocessor should have room for. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define GM_EVEN_ROOM 1024
+#else
+#define GM_EVEN_ROOM 1536
+#endif
+
 #define GM_KERNEL(size, type, rows, columns, threads)                                                                  \
-    extern "C" __global__ void __launch_bounds__(threads, 1536 / threads)                                              \
+    extern "C" __global__ void __launch_bounds__(threads, GM_EVEN_ROOM / threads)                                      \
         move_even_##size##_##rows##x##columns##_##threads(char *__restrict__ out, const char *__restrict__ in,         \
                                                           const __grid_constant__ gm_matrix matrix)                    \
     {                                                                                                                  \

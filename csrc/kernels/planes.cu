@@ -218,7 +218,12 @@ __device__ void move_records(char *__restrict__ out, const char *__restrict__ in
     GM_KERNEL(name, blocks, 4, unsigned int)                                                                           \
     GM_KERNEL(name, blocks, 8, unsigned long long)
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800 /* of these threads no more fit there */
+GM_KERNELS(move_planes, 4)
+GM_KERNELS(move_records, 4)
+#else
 GM_KERNELS(move_planes, 5)
 GM_KERNELS(move_records, 6)
+#endif
 #undef GM_KERNELS
 #undef GM_KERNEL
