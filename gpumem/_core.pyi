@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar, final, overload
+from typing import Any, Protocol, TypeVar, final, overload, type_check_only
 
 import numpy as np
 
@@ -22,6 +22,7 @@ _Array = TypeVar("_Array", bound=_SpeaksDLPack | _HasCudaInterface)
 _AnyArray = np.ndarray[Any, np.dtype[Any]]
 
 @final
+@type_check_only
 class Lens:
     def describe(self) -> dict[str, Any]: ...
     def run(
