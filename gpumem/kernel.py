@@ -265,6 +265,7 @@ class Kernel:
             result["why"],
             notes=notes,
             source={**self.source, PTX: self.ptx},
+            buffers={buffer.name: buffer.size for buffer in layout.buffers},
         )
         trace = replace(trace, **self._machine(launch))
         if trace.ended == "limit":

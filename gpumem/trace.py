@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from .occupancy import words as fit_words
 from .table import Column, Shown, Table
 
 if TYPE_CHECKING:
+    from .advice import Advice
     from .binding import Counted
 
 FEW = 3  # of a long list, printed
@@ -163,6 +165,7 @@ class Trace(Shown):
     counts: str = ""  # "exact" for the chip's machine code, "approximate: ..." with the lines, or not compared with it
     changes: tuple[str, ...] = ()  # what ptxas made of the accesses, which are counted so
     fit: Mapping[str, Any] = field(default_factory=dict)  # registers, shared memory, occupancy, bytes in flight
+    buffers: Mapping[str, int] = field(default_factory=dict)  # bytes of the launch's buffers, by the arguments' names
 
     @property
     def scale(self) -> float:
@@ -178,6 +181,19 @@ class Trace(Shown):
         if self.blocks == self.blocks_total:
             return own
         return {name: round(value * self.scale) for name, value in own.items()}
+
+    @cached_property
+    def advice(self) -> tuple[Advice, ...]:
+        """What to change, and what the counts would be then: the decision chart's answers (`gpumem.advice`).
+
+        >>> site = Site("ld.global.f32", "load", "global", 4, "k.cu", 7, 40, 1, 32, 1, 32, 4, 32)
+        >>> one = Trace("k", (1, 1, 1), (32, 1, 1), 0, "sm_90", (site,), 20, 640)
+        >>> [(item.rule, item.where, item.now, item.after) for item in one.advice]
+        [('uncoalesced', 'k.cu:7', {'sectors': 32}, {'sectors': 4})]
+        """
+        from .advice import advise
+
+        return advise(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: the launch, totals, sites, findings."""
@@ -202,6 +218,7 @@ class Trace(Shown):
             "counts": self.counts,
             "changes": list(self.changes),
             "fit": dict(self.fit),
+            "buffers": dict(self.buffers),
         }
 
     def to_json(self) -> str:
