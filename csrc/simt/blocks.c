@@ -327,6 +327,7 @@ static gm_unit *new_unit(gm_worker *worker)
             w->sites = worker->sites;
             w->shared = block->shared;
             w->shared_bytes = run->shared_bytes;
+            w->watch = block->watch;
             w->lists = run->program->lists;
             w->code = run->code;
             w->block = block;

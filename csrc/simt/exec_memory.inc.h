@@ -52,9 +52,10 @@ static inline u8 *known_wide(gm_site_state *s, u32 lanes, const u64 *address, s6
     return s->segment.host + (here - s->segment.start);
 }
 
-static inline u8 *known_narrow(gm_warp *w, gm_site_state *s, u32 lanes, const u32 *address, u32 imm, u32 bytes,
+static inline u8 *known_narrow(gm_warp *w, const gm_insn *in, u32 lanes, const u32 *address, u32 bytes,
                                gm_pattern **found)
 {
+    gm_site_state *s = &w->sites[in->x];
     gm_pattern *p = s->last;
     if (p == NULL)
         return NULL;
@@ -69,12 +70,14 @@ static inline u8 *known_narrow(gm_warp *w, gm_site_state *s, u32 lanes, const u3
                 break;
         }
     }
-    const u32 here = first + imm, low = here + (u32)p->low;
+    const u32 here = first + (u32)in->imm, low = here + (u32)p->low;
     if (low >= w->shared_bytes || p->span > w->shared_bytes - low || ((here | p->low_bits) & (bytes - 1)))
         return NULL;
     s->last = p;
     p->hits[here % GM_PHASES]++;
     *found = p;
+    if (__builtin_expect(w->watch != NULL, 0))
+        gm_watch_pattern(w, in, p, here, bytes);
     return w->shared + here;
 }
 
@@ -114,16 +117,15 @@ static void long_way(gm_warp *w, const gm_insn *in, uint8_t *regs, gm_space spac
 static inline void places(gm_warp *w, const gm_insn *in, uint8_t *regs, gm_space space, u32 lanes, u32 bytes,
                           int writes, u8 *where[GM_LANES])
 {
-    gm_site_state *s = &w->sites[in->x];
     gm_pattern *p;
     u8 *base = NULL;
     if (space == GM_SPACE_SHARED) {
         u32 buffer[GM_LANES];
-        base = known_narrow(w, s, lanes, narrow_addresses(in, regs, buffer), (u32)in->imm, bytes, &p);
+        base = known_narrow(w, in, lanes, narrow_addresses(in, regs, buffer), bytes, &p);
         if (base)
             EACH_LANE where[i] = base + (s32)p->narrow[i];
     } else if (space != GM_SPACE_LOCAL && space != GM_SPACE_CONST && in->f & 0x100) {
-        base = known_wide(s, lanes, SLOT(u64, in->a), in->imm, bytes, &p);
+        base = known_wide(&w->sites[in->x], lanes, SLOT(u64, in->a), in->imm, bytes, &p);
         if (base)
             EACH_LANE where[i] = base + p->wide[i];
     }
@@ -339,7 +341,7 @@ EACH_SPACE(st, store)
         return in + 1;                                                                                                 \
     }
 #define IN_GLOBAL(T) known_wide(&w->sites[in->x], lanes, SLOT(u64, in->a), in->imm, sizeof(T), &p)
-#define IN_SHARED(T) known_narrow(w, &w->sites[in->x], lanes, SLOT(u32, in->a), (u32)in->imm, sizeof(T), &p)
+#define IN_SHARED(T) known_narrow(w, in, lanes, SLOT(u32, in->a), sizeof(T), &p)
 LOAD_FAST(ld_global_b32, u32, IN_GLOBAL(u32), p->wide[i], gm_do_ld_global)
 LOAD_FAST(ld_global_b64, u64, IN_GLOBAL(u64), p->wide[i], gm_do_ld_global)
 LOAD_FAST(ld_shared_b32, u32, IN_SHARED(u32), (s32)p->narrow[i], gm_do_ld_shared)

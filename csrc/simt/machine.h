@@ -193,6 +193,7 @@ struct gm_warp {
     gm_site_state *sites;
     uint8_t *shared;
     uint64_t shared_bytes;
+    gm_watch *watch; /* of the block */
     const uint32_t *lists;
     gm_split now;
     const gm_insn *code;
@@ -397,6 +398,8 @@ void gm_copy_wait(gm_warp *w, uint32_t lanes, uint32_t left, int all);
 void gm_site_settle(const gm_run *run, uint32_t site, gm_site_state *state);
 void gm_watch_accesses(gm_warp *w, const gm_insn *in, const uint32_t in_space[GM_SPACE_COUNT],
                        const uint64_t address[GM_LANES], uint32_t bytes);
+/* What the fast paths have not done yet where shared memory is watched: the pattern's lanes, from the first one's. */
+void gm_watch_pattern(gm_warp *w, const gm_insn *in, const gm_pattern *p, uint32_t first, uint32_t bytes);
 void gm_found(gm_warp *w, const gm_insn *in, gm_finding_kind kind, uint32_t lanes, const uint64_t *address);
 void gm_stop(gm_run *run, gm_status status, const char *text);
 /* `bytes` bytes from an address, aligned to `align`; NULL, and a finding, where they are not all there. */

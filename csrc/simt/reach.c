@@ -377,8 +377,10 @@ uint32_t gm_reach(gm_warp *w, const gm_insn *in, gm_space space, uint32_t mask, 
             worker->sites[in->x].idle++;
         return ok;
     }
-    /* The fast paths go by the segment that is remembered: it must hold every lane. */
-    int fast = ok == mask && !w->block->watch && !worker->run->watch_global;
+    /* The fast paths tell the watch of shared memory of accesses to it, and nothing else; and go by the segment that is
+     * remembered: it must hold every lane. */
+    int fast = ok == mask && !worker->run->watch_global &&
+               !(w->watch && worker->run->program->site_how[in->x] & GM_HOW_ORDERS);
     for (uint32_t left = in_space[GM_SPACE_GLOBAL]; left && fast; left &= left - 1) {
         uint64_t a = own[__builtin_ctz(left)];
         fast = a >= cached->start && a < cached->end && bytes <= cached->end - a;
@@ -453,8 +455,8 @@ uint32_t gm_reach_copy(gm_warp *w, const gm_insn *in, uint32_t lanes, uint32_t r
         s->counts.shared += c.requests, s->counts.wavefronts += c.wavefronts;
         s->counts.wavefronts_ideal += c.ideal, s->counts.conflicts += c.conflicts;
     }
-    if (w->block->watch && ok)
-        gm_watch_copy(w->block->watch, in->x, w->index, narrow, ok, bytes);
+    if (w->watch && ok)
+        gm_watch_copy(w->watch, in->x, w->index, narrow, ok, bytes);
     if (worker->run->watch_global && ok & reads)
         gm_watch_global_access(worker->run->watch_global, &worker->findings, in->x, GM_HOW_READ, 0, w->block->ctaid,
                                w->block->number, w->index, source, ok & reads, bytes);
@@ -505,32 +507,49 @@ void gm_fence(gm_warp *w)
         gm_watch_global_release(watch, w->block->number);
         gm_watch_global_acquire(watch, w->block->number);
     }
-    if (w->block->watch) {
-        gm_watch_release(w->block->watch, UINT64_MAX, w->index);
-        gm_watch_acquire(w->block->watch, UINT64_MAX, w->index);
+    if (w->watch) {
+        gm_watch_release(w->watch, UINT64_MAX, w->index);
+        gm_watch_acquire(w->watch, UINT64_MAX, w->index);
     }
 }
 
 void gm_copy_commit(gm_warp *w, uint32_t lanes)
 {
-    if (w->block->watch)
-        gm_watch_copy_commit(w->block->watch, w->index, lanes);
+    if (w->watch)
+        gm_watch_copy_commit(w->watch, w->index, lanes);
 }
 
 void gm_copy_wait(gm_warp *w, uint32_t lanes, uint32_t left, int all)
 {
-    if (w->block->watch)
-        gm_watch_copy_wait(w->block->watch, w->index, lanes, left, all);
+    if (w->watch)
+        gm_watch_copy_wait(w->watch, w->index, lanes, left, all);
 }
 
 /* --- the watch ------------------------------------------------------------------------------------------------- */
+
+static void watch_shared(gm_warp *w, const gm_insn *in, const uint32_t address[GM_LANES], uint32_t lanes,
+                         uint32_t bytes)
+{
+    unsigned how = w->worker->run->program->site_how[in->x];
+    uint32_t unwritten = gm_watch_shared(w->watch, in->x, how, w->index, address, lanes, bytes);
+    if (unwritten)
+        gm_watch_unwritten(w->watch, in->x, w->index, address, unwritten, bytes);
+}
+
+void gm_watch_pattern(gm_warp *w, const gm_insn *in, const gm_pattern *p, uint32_t first, uint32_t bytes)
+{
+    uint32_t address[GM_LANES];
+    for (int i = 0; i < GM_LANES; i++)
+        address[i] = first + p->narrow[i];
+    watch_shared(w, in, address, p->mask, bytes);
+}
 
 void gm_watch_accesses(gm_warp *w, const gm_insn *in, const uint32_t in_space[GM_SPACE_COUNT],
                        const uint64_t address[GM_LANES], uint32_t bytes)
 {
     gm_run *run = w->worker->run;
     unsigned how = run->program->site_how[in->x];
-    if (w->block->watch && in_space[GM_SPACE_SHARED]) {
+    if (w->watch && in_space[GM_SPACE_SHARED]) {
         uint32_t narrow[GM_LANES] = {0}, mine = 0;
         for (uint32_t left = in_space[GM_SPACE_SHARED]; left; left &= left - 1) {
             uint32_t i = (uint32_t)__builtin_ctz(left);
@@ -540,9 +559,8 @@ void gm_watch_accesses(gm_warp *w, const gm_insn *in, const uint32_t in_space[GM
             mine |= rank == 0 || rank - 1 == w->block->rank ? left & -left : 0;
             narrow[i] &= (1u << GM_RANK_SHIFT) - 1;
         }
-        uint32_t unwritten = mine ? gm_watch_shared(w->block->watch, in->x, how, w->index, narrow, mine, bytes) : 0;
-        if (unwritten)
-            gm_watch_unwritten(w->block->watch, in->x, w->index, narrow, unwritten, bytes);
+        if (mine)
+            watch_shared(w, in, narrow, mine, bytes);
     }
     if (how & GM_HOW_ORDERS)
         gm_fence(w);

@@ -6,7 +6,21 @@
 #include <string.h>
 
 /* Places are cleared when the clocks come near their end; otherwise a new block only begins at a later clock. */
-#define LAST_CLOCK (UINT32_C(1) << 31)
+#define LAST_CLOCK (GM_PENDING / 2)
+
+static void forget(gm_watch *watch)
+{
+    memset(watch->place.all, 0, (size_t)GM_SHADOW_ARRAYS * watch->units * sizeof *watch->place.all);
+}
+
+/* What warp w has seen of others has changed. */
+static void find_least(gm_watch *watch, uint32_t w)
+{
+    uint32_t least = watch->order.seen[w][0];
+    for (uint32_t x = 1; x < watch->warps; x++)
+        least = watch->order.seen[w][x] < least ? watch->order.seen[w][x] : least;
+    watch->order.least[w] = least;
+}
 
 gm_watch *gm_watch_new(const gm_watch_setup *setup)
 {
@@ -18,12 +32,20 @@ gm_watch *gm_watch_new(const gm_watch_setup *setup)
     watch->shift = setup->grain == 1 ? 0 : setup->grain == 2 ? 1 : 2;
     watch->units = (setup->shared_bytes + (1u << watch->shift) - 1) >> watch->shift;
     watch->warps = (setup->block[0] * setup->block[1] * setup->block[2] + GM_LANES - 1) / GM_LANES;
-    watch->place = gm_alloc((watch->units + 1) * sizeof *watch->place);
-    if (!watch->place || watch->warps > GM_WATCH_WARPS) {
+    gm_shadow *place = &watch->place;
+    place->all = gm_alloc(((size_t)GM_SHADOW_ARRAYS * watch->units + 1) * sizeof *place->all);
+    if (!place->all || watch->warps > GM_WATCH_WARPS) {
         gm_watch_free(watch);
         return NULL;
     }
-    memset(watch->place, 0, watch->units * sizeof *watch->place);
+    uint32_t **array[GM_SHADOW_ARRAYS] = {
+        &place->wrote,           &place->by,           &place->reader[0].clock,
+        &place->reader[0].lanes, &place->reader[0].by, &place->reader[1].clock,
+        &place->reader[1].lanes, &place->reader[1].by,
+    };
+    for (size_t i = 0; i < GM_SHADOW_ARRAYS; i++)
+        *array[i] = place->all + i * watch->units;
+    forget(watch);
     return watch;
 }
 
@@ -35,7 +57,7 @@ void gm_watch_free(gm_watch *watch)
         gm_free(watch->order.lanes[w]);
         gm_free(watch->pending[w].list);
     }
-    gm_free(watch->place);
+    gm_free(watch->place.all);
     gm_free(watch);
 }
 
@@ -46,7 +68,7 @@ void gm_watch_block(gm_watch *watch, const uint32_t block[3], uint64_t number)
     for (uint32_t w = 0; w < watch->warps; w++)
         last = order->clock[w] > last ? order->clock[w] : last;
     if (last >= LAST_CLOCK) {
-        memset(watch->place, 0, watch->units * sizeof *watch->place);
+        forget(watch);
         last = 0;
     }
     watch->first = last + 1;
@@ -58,6 +80,7 @@ void gm_watch_block(gm_watch *watch, const uint32_t block[3], uint64_t number)
         order->clock[w] = watch->first + 1;
         for (uint32_t x = 0; x < watch->warps; x++)
             order->seen[w][x] = watch->first + 1;
+        order->least[w] = watch->first + 1;
         watch->pending[w].count = 0;
         memset(watch->pending[w].committed, 0, sizeof watch->pending[w].committed);
         memset(watch->pending[w].done, 0, sizeof watch->pending[w].done);
@@ -75,22 +98,24 @@ static void join(uint32_t *into, const uint32_t *from, uint32_t n)
         into[i] = from[i] > into[i] ? from[i] : into[i];
 }
 
-static void all_lanes_meet(gm_order *order, uint32_t warp)
+static void all_lanes_meet(gm_watch *watch, uint32_t warp)
 {
+    gm_order *order = &watch->order;
     order->seen[warp][warp] = ++order->clock[warp];
     order->apart &= ~(UINT32_C(1) << warp);
+    find_least(watch, warp);
 }
 
 void gm_watch_warp_barrier(gm_watch *watch, uint32_t warp, uint32_t lanes, uint32_t alive)
 {
     gm_order *order = &watch->order;
     if ((lanes & alive) == alive) {
-        all_lanes_meet(order, warp);
+        all_lanes_meet(watch, warp);
         return;
     }
     uint32_t(*of)[GM_LANES] = order->lanes[warp];
     if (!of && !(of = order->lanes[warp] = gm_alloc(GM_LANES * sizeof *of))) {
-        all_lanes_meet(order, warp); /* without memory nothing is reported that may be right */
+        all_lanes_meet(watch, warp); /* without memory nothing is reported that may be right */
         return;
     }
     if (!(order->apart >> warp & 1))
@@ -109,16 +134,23 @@ void gm_watch_warp_barrier(gm_watch *watch, uint32_t warp, uint32_t lanes, uint3
 void gm_watch_barrier(gm_watch *watch, uint32_t warps)
 {
     gm_order *order = &watch->order;
-    uint32_t met[GM_WATCH_WARPS] = {0};
-    for (uint32_t rest = warps; rest; rest &= rest - 1)
-        join(met, order->seen[gm_first_lane(rest)], watch->warps);
+    uint32_t met[GM_WATCH_WARPS] = {0}, now = 0;
     for (uint32_t rest = warps; rest; rest &= rest - 1) {
         uint32_t warp = (uint32_t)gm_first_lane(rest);
-        all_lanes_meet(order, warp);
-        met[warp] = order->clock[warp];
+        join(met, order->seen[warp], watch->warps);
+        now = order->clock[warp] > now ? order->clock[warp] : now;
     }
+    /* One time for all of them, so that `least` tells each that all is in order. */
+    now++;
     for (uint32_t rest = warps; rest; rest &= rest - 1)
-        memcpy(order->seen[gm_first_lane(rest)], met, sizeof met);
+        met[gm_first_lane(rest)] = now;
+    order->apart &= ~warps;
+    for (uint32_t rest = warps; rest; rest &= rest - 1) {
+        uint32_t warp = (uint32_t)gm_first_lane(rest);
+        order->clock[warp] = now;
+        memcpy(order->seen[warp], met, sizeof met);
+        find_least(watch, warp);
+    }
 }
 
 /* The slot of a key in this block; where all are taken, one is shared: then more is in order than needs be, and a race
@@ -147,7 +179,11 @@ void gm_watch_release(gm_watch *watch, uint64_t key, uint32_t warp)
 
 void gm_watch_acquire(gm_watch *watch, uint64_t key, uint32_t warp)
 {
-    join(watch->order.seen[warp], released(watch, key)->seen, watch->warps);
+    uint32_t *seen = watch->order.seen[warp], *clock = &watch->order.clock[warp];
+    join(seen, released(watch, key)->seen, watch->warps);
+    for (uint32_t x = 0; x < watch->warps; x++) /* no clock is behind what it has seen */
+        *clock = seen[x] > *clock ? seen[x] : *clock;
+    find_least(watch, warp);
 }
 
 static void position(const gm_watch *watch, uint32_t thread, uint32_t at[3])

@@ -56,13 +56,12 @@ void gm_watch_copy_commit(gm_watch *watch, uint32_t warp, uint32_t active)
 static void finish_lane(gm_watch *watch, uint32_t warp, const gm_pending *entry, uint32_t lane)
 {
     uint32_t by = gm_by(warp * GM_LANES + lane, 0, entry->site), at = entry->addr[lane] >> watch->shift;
-    for (uint32_t i = 0; i < entry->bytes >> watch->shift && at + i < watch->units; i++) {
-        gm_shadow *place = &watch->place[at + i];
-        if (place->by == (by | GM_BY_COPY) && place->clock >= watch->first) {
-            place->by = by;
-            place->clock = watch->order.clock[warp];
+    const gm_shadow *place = &watch->place;
+    for (uint32_t i = at; i < at + (entry->bytes >> watch->shift) && i < watch->units; i++)
+        if (place->by[i] == (by | GM_BY_COPY) && place->wrote[i] >= (watch->first | GM_PENDING)) {
+            place->by[i] = by;
+            place->wrote[i] = watch->order.clock[warp];
         }
-    }
 }
 
 void gm_watch_copy_wait(gm_watch *watch, uint32_t warp, uint32_t active, uint32_t left, int all)
@@ -96,6 +95,10 @@ void gm_watch_copy_wait(gm_watch *watch, uint32_t warp, uint32_t active, uint32_
 void gm_watch_arrived(gm_watch *watch, uint32_t offset, uint32_t bytes)
 {
     uint32_t end = (offset + bytes) >> watch->shift;
-    for (uint32_t at = offset >> watch->shift; at < end && at < watch->units; at++)
-        watch->place[at] = (gm_shadow){.clock = watch->first};
+    const gm_shadow *place = &watch->place;
+    for (uint32_t at = offset >> watch->shift; at < end && at < watch->units; at++) {
+        place->wrote[at] = watch->first;
+        place->by[at] = 0;
+        place->reader[0].clock[at] = place->reader[1].clock[at] = 0;
+    }
 }

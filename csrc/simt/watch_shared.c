@@ -42,82 +42,111 @@ static inline int plainly_before(const access *a, uint32_t clock, uint32_t by)
     return clock < a->seen[gm_by_thread(by) / GM_LANES];
 }
 
-/* Reports the last write of the place if the lane's access does not come after it. */
-static int races_with_write(access *a, const gm_shadow *place, uint32_t lane, uint32_t address)
+/* Reports the last write of a place if the lane's access does not come after it. */
+static int races_with_write(access *a, uint32_t at, uint32_t lane, uint32_t address)
 {
-    if (place->clock < a->watch->first)
+    const gm_shadow *place = &a->watch->place;
+    uint32_t clock = place->wrote[at] & ~GM_PENDING, by = place->by[at], other = gm_by_thread(by);
+    if (clock < a->watch->first)
         return 0;
-    uint32_t other = gm_by_thread(place->by);
-    if (place->by & GM_BY_COPY)
-        report(a, GM_FINDING_ASYNC_PENDING, lane, address, place->by, other);
-    else if (gm_before(&a->watch->order, a->warp, lane, other, place->clock) || meant(a, place->by))
+    if (by & GM_BY_COPY)
+        report(a, GM_FINDING_ASYNC_PENDING, lane, address, by, other);
+    else if (gm_before(&a->watch->order, a->warp, lane, other, clock) || meant(a, by))
         return 0;
     else
-        report_race(a, lane, address, place->by, other);
+        report_race(a, lane, address, by, other);
     return 1;
 }
 
-static int races_with_reader(access *a, const gm_reader *reader, uint32_t lane, uint32_t address)
+static int races_with_reader(access *a, const gm_reader *reader, uint32_t at, uint32_t lane, uint32_t address)
 {
-    if (reader->clock < a->watch->first || plainly_before(a, reader->clock, reader->by) || meant(a, reader->by))
+    uint32_t clock = reader->clock[at], by = reader->by[at];
+    if (clock < a->watch->first || plainly_before(a, clock, by) || meant(a, by))
         return 0;
-    for (uint32_t rest = reader->lanes; rest; rest &= rest - 1) {
-        uint32_t other = gm_by_thread(reader->by) + (uint32_t)gm_first_lane(rest);
-        if (gm_before(&a->watch->order, a->warp, lane, other, reader->clock))
+    for (uint32_t rest = reader->lanes[at]; rest; rest &= rest - 1) {
+        uint32_t other = gm_by_thread(by) + (uint32_t)gm_first_lane(rest);
+        if (gm_before(&a->watch->order, a->warp, lane, other, clock))
             continue;
-        report_race(a, lane, address, reader->by, other);
+        report_race(a, lane, address, by, other);
         return 1;
     }
     return 0;
 }
 
 /* Compares one lane's places: one finding is enough. */
-static void compare_lane(access *a, const gm_shadow *place, uint32_t n, uint32_t lane, uint32_t address)
+static void compare_lane(access *a, uint32_t at, uint32_t n, uint32_t lane, uint32_t address)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        if (races_with_write(a, &place[i], lane, address))
+    const gm_shadow *place = &a->watch->place;
+    for (uint32_t i = at; i < at + n; i++) {
+        if (races_with_write(a, i, lane, address))
             return;
-        if (a->how & GM_HOW_WRITE && (races_with_reader(a, &place[i].reader[0], lane, address) ||
-                                      races_with_reader(a, &place[i].reader[1], lane, address)))
+        if (a->how & GM_HOW_WRITE && (races_with_reader(a, &place->reader[0], i, lane, address) ||
+                                      races_with_reader(a, &place->reader[1], i, lane, address)))
             return;
     }
 }
 
-/* Whether a lane's n places need no closer look; *unwritten becomes 1 if one of them was never written. */
-static inline int all_before(const access *a, const gm_shadow *place, uint32_t n, uint32_t *unwritten)
+/* 1 if one of a lane's n places was never written. */
+static uint32_t never_written(const access *a, uint32_t at, uint32_t n)
 {
-    uint32_t first = a->watch->first;
-    int good = 1;
-    for (uint32_t i = 0; i < n; i++) {
-        const gm_shadow *p = &place[i];
-        *unwritten |= p->clock < first;
-        good &= (p->by & GM_BY_COPY) == 0 && plainly_before(a, p->clock, p->by);
-        if (a->how & GM_HOW_WRITE)
-            good &= plainly_before(a, p->reader[0].clock, p->reader[0].by) &&
-                    plainly_before(a, p->reader[1].clock, p->reader[1].by);
-    }
-    return good;
+    uint32_t never = 0;
+    for (uint32_t i = at; i < at + n; i++)
+        never |= (a->watch->place.wrote[i] & ~GM_PENDING) < a->watch->first;
+    return never;
 }
 
-/* A reader's slot is that of its own warp, or else one that it comes after: who does not come after the one forgotten
- * cannot come after this one. Readers of one warp and time share a slot, as exempt as the least exempt of them. */
-static inline void note_read(const access *a, gm_shadow *place, uint32_t lane, uint32_t now)
+/* A reader's place is that of its own warp, or else one that it comes after: who does not come after the one forgotten
+ * cannot come after this one. Readers of one warp and time share a place, as exempt as the least exempt of them. */
+static inline void note_read(const access *a, uint32_t at, uint32_t lane, uint32_t now)
 {
     const uint32_t flags = GM_BY_ATOMIC | GM_BY_VOLATILE;
-    gm_reader *slot = &place->reader[0], *second = &place->reader[1];
-    if (gm_by_thread(slot->by ^ a->by) &&
-        (!gm_by_thread(second->by ^ a->by) || !plainly_before(a, slot->clock, slot->by)))
-        slot = second;
-    if (slot->clock == now && !gm_by_thread(slot->by ^ a->by))
-        *slot = (gm_reader){now, slot->lanes | UINT32_C(1) << lane, a->by & (slot->by | ~flags)};
-    else
-        *slot = (gm_reader){now, UINT32_C(1) << lane, a->by};
+    const gm_shadow *place = &a->watch->place;
+    const gm_reader *first = &place->reader[0], *second = &place->reader[1];
+    uint32_t lanes = UINT32_C(1) << lane, by = a->by;
+    if (gm_by_thread(first->by[at] ^ by) &&
+        (!gm_by_thread(second->by[at] ^ by) || !plainly_before(a, first->clock[at], first->by[at]))) {
+        if (second->clock[at] == now && !gm_by_thread(second->by[at] ^ by))
+            lanes |= second->lanes[at], by &= second->by[at] | ~flags;
+        if (first->clock[at] > now) {
+            second->clock[at] = now, second->lanes[at] = lanes, second->by[at] = by;
+            return;
+        }
+        second->clock[at] = first->clock[at], second->lanes[at] = first->lanes[at], second->by[at] = first->by[at];
+    } else if (first->clock[at] == now && !gm_by_thread(first->by[at] ^ by)) {
+        lanes |= first->lanes[at], by &= first->by[at] | ~flags;
+    }
+    first->clock[at] = now, first->lanes[at] = lanes, first->by[at] = by;
 }
 
-static inline void note_write(const access *a, gm_shadow *place, uint32_t lane, uint32_t now)
+static inline void note_write(const access *a, uint32_t at, uint32_t lane, uint32_t now, uint32_t pending)
 {
-    place->clock = now;
-    place->by = a->by + lane;
+    a->watch->place.wrote[at] = now | pending;
+    a->watch->place.by[at] = a->by + lane;
+}
+
+/* All lanes, n places each, side by side from place `at`: if everything that ever happened there is before this, it is
+ * noted, and the answer is 1; 0: a closer look is needed. `from`: a clock that a place must have been written since. */
+static inline int row(const access *a, uint32_t at, const uint32_t n, uint32_t from, uint32_t now, uint32_t pending)
+{
+    const gm_shadow *place = &a->watch->place;
+    const uint32_t count = n * GM_LANES, least = a->watch->order.least[a->warp];
+    const int writes = a->how & GM_HOW_WRITE;
+    uint32_t *wrote = place->wrote + at, *read = place->reader[0].clock + at, late = 0;
+    for (uint32_t i = 0; i < count; i++)
+        late |= (wrote[i] - from >= least - from) | (read[i] >= least);
+    if (late)
+        return 0;
+    uint32_t *clock = writes ? wrote : read, *by = (writes ? place->by : place->reader[0].by) + at;
+    for (uint32_t i = 0; i < count; i++)
+        clock[i] = now | pending;
+    for (uint32_t lane = 0; lane < GM_LANES; lane++)
+        for (uint32_t i = 0; i < n; i++)
+            by[lane * n + i] = a->by + (writes ? lane : 0);
+    uint32_t *lanes = place->reader[0].lanes + at;
+    for (uint32_t lane = 0; lane < GM_LANES && !writes; lane++)
+        for (uint32_t i = 0; i < n; i++)
+            lanes[lane * n + i] = UINT32_C(1) << lane;
+    return 1;
 }
 
 uint32_t gm_watch_note(gm_watch *watch, uint32_t site, unsigned how, uint32_t flags, uint32_t warp,
@@ -130,28 +159,45 @@ uint32_t gm_watch_note(gm_watch *watch, uint32_t site, unsigned how, uint32_t fl
                 .bytes = bytes,
                 .how = how,
                 .by = gm_by(warp * GM_LANES, how, site) | flags};
-    uint32_t n = bytes >> watch->shift, now = watch->order.clock[warp], unwritten = 0, inside = 0;
+    const gm_shadow *place = &watch->place;
+    uint32_t n = bytes >> watch->shift, now = watch->order.clock[warp], count = 0, unwritten = 0;
+    const int writes = how & GM_HOW_WRITE, reads = !writes || how & GM_HOW_ATOMIC;
+    const uint32_t least = watch->order.least[warp], from = reads ? watch->first : 0;
+    const uint32_t pending = flags & GM_BY_COPY ? GM_PENDING : 0, start = addr[0] >> watch->shift;
+    uint32_t at[GM_LANES], late[GM_LANES], all = 0;
+    uint8_t lane[GM_LANES];
+
+    if (active == UINT32_MAX && gm_steps32(addr, GM_LANES) && addr[1] - addr[0] == bytes &&
+        start + (uint64_t)n * GM_LANES <= watch->units &&
+        (n == 1 ? row(&a, start, 1, from, now, pending) : row(&a, start, n, from, now, pending)))
+        return 0;
 
     for (uint32_t rest = active; rest; rest &= rest - 1) {
-        uint32_t lane = (uint32_t)gm_first_lane(rest), at = addr[lane] >> watch->shift, none = 0;
-        if (at + n > watch->units || at + n < at)
+        uint32_t i = (uint32_t)gm_first_lane(rest), unit = addr[i] >> watch->shift;
+        at[count] = unit;
+        lane[count] = (uint8_t)i;
+        count += n <= watch->units && unit <= watch->units - n;
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        late[k] = 0;
+        for (uint32_t i = at[k]; i < at[k] + n; i++)
+            late[k] |= (place->wrote[i] - from >= least - from) | (writes && place->reader[0].clock[i] >= least);
+        all |= late[k];
+    }
+    for (uint32_t k = 0; all && k < count; k++) {
+        if (!late[k])
             continue;
-        inside |= UINT32_C(1) << lane;
-        if (!all_before(&a, &watch->place[at], n, &none))
-            compare_lane(&a, &watch->place[at], n, lane, addr[lane]);
-        unwritten |= none << lane;
+        compare_lane(&a, at[k], n, lane[k], addr[lane[k]]);
+        if (reads)
+            unwritten |= never_written(&a, at[k], n) << lane[k];
     }
-    for (uint32_t rest = inside; rest; rest &= rest - 1) {
-        uint32_t lane = (uint32_t)gm_first_lane(rest);
-        gm_shadow *place = &watch->place[addr[lane] >> watch->shift];
-        for (uint32_t i = 0; i < n; i++)
-            if (how & GM_HOW_WRITE)
-                note_write(&a, &place[i], lane, now);
+    for (uint32_t k = 0; k < count; k++)
+        for (uint32_t i = at[k]; i < at[k] + n; i++)
+            if (writes)
+                note_write(&a, i, lane[k], now, pending);
             else
-                note_read(&a, &place[i], lane, now);
-    }
-    int reads = !(how & GM_HOW_WRITE) || how & GM_HOW_ATOMIC;
-    return reads ? unwritten : 0;
+                note_read(&a, i, lane[k], now);
+    return unwritten;
 }
 
 uint32_t gm_watch_shared(gm_watch *watch, uint32_t site, unsigned how, uint32_t warp, const uint32_t addr[GM_LANES],

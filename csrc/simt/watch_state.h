@@ -13,22 +13,27 @@ enum {
     GM_BY_THREAD_BITS = 10,
     GM_BY_ATOMIC = 1 << 10,
     GM_BY_VOLATILE = 1 << 11,
-    GM_BY_COPY = 1 << 12, /* by a cp.async that its thread has not waited for */
+    GM_BY_COPY = 1 << 12, /* by a cp.async that its thread has not waited for (wrote[] says GM_PENDING too) */
     GM_BY_SITE_SHIFT = 13
 };
 
-/* A reader: the lanes of one warp that read at one time of its clock. */
+/* What is known of the places (`grain` bytes each), a word a place in each array: so that a warp's neighbouring places
+ * are looked at as neighbouring words. Clocks before the block's first one mean that nothing has happened yet.
+ *
+ * A reader is the lanes of one warp that read at one time of its clock; `by` names the warp's first thread. Two readers
+ * of different warps are enough to tell a writer that somebody else has read; the first is never the earlier one. */
 typedef struct gm_reader {
-    uint32_t clock, lanes;
-    uint32_t by; /* thread: the first of the warp */
+    uint32_t *clock, *lanes, *by;
 } gm_reader;
 
-/* A place: `grain` bytes. Clocks before the block's first one mean that nothing has happened yet. Two readers of
- * different warps are enough to tell a writer that somebody else has read. */
 typedef struct gm_shadow {
-    uint32_t clock, by; /* the last write */
+    uint32_t *wrote, *by; /* the last write: its clock, with GM_PENDING while it is a copy on its way; and who */
     gm_reader reader[2];
+    uint32_t *all; /* of the arrays, one behind the other */
 } gm_shadow;
+
+enum { GM_SHADOW_ARRAYS = 8 };
+#define GM_PENDING (UINT32_C(1) << 31)
 
 /* cp.async's of one warp, of lanes with one count of committed groups. */
 typedef struct gm_pending {
@@ -48,6 +53,7 @@ typedef struct gm_pendings {
 typedef struct gm_order {
     uint32_t clock[GM_WATCH_WARPS];
     uint32_t seen[GM_WATCH_WARPS][GM_WATCH_WARPS];
+    uint32_t least[GM_WATCH_WARPS];              /* of seen[w]: what happened before that is before w, whoever did it */
     uint32_t (*lanes[GM_WATCH_WARPS])[GM_LANES]; /* [l][m]; NULL until some lanes meet alone */
     uint32_t apart;                              /* warps (bits) where lanes[] has to be looked at */
 } gm_order;
@@ -68,7 +74,7 @@ struct gm_watch {
     uint32_t blocks;
     uint32_t block[3];
     uint64_t number;
-    gm_shadow *place;
+    gm_shadow place;
     gm_order order;
     gm_released released[GM_RELEASED];
     gm_pendings pending[GM_WATCH_WARPS];
