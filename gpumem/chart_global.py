@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .advice import Advice, item
-from .chart_sites import LEAST, SECTOR, WARP, buffer_of, others, patterns_of
+from .chart_sites import LEAST, SECTOR, WARP, buffer_of, others, patterns_of, place_of
 from .steps import Shape, shape_of
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ def coalesced(trace: Trace) -> Iterable[Advice]:
     """Accesses whose lanes touch too many sectors. Instructions that walk the same records are one answer."""
     total = sum(site.sectors for site in trace.sites) or 1
     groups: dict[Any, list[tuple[Site, Shape | None]]] = {}
-    for number, site in enumerate(trace.sites):
+    for site in trace.sites:
         if site.space == "local" or site.kind in ("atom", "red") or site.sectors <= site.sectors_ideal:
             continue
         shape = wasteful_shape(site)
         alike = shape is not None and WARP >= shape.lanes > 1 and shape.even and shape.step > site.width
-        key = (buffer_of(site), site.kind, shape.step) if alike and shape else number
+        key = (buffer_of(site), site.kind, shape.step) if alike and shape else place_of(site)
         groups.setdefault(key, []).append((site, shape))
     for members in groups.values():
         sites = [site for site, _ in members]
@@ -92,7 +92,7 @@ def uncoalesced(trace: Trace, members: Sequence[tuple[Site, Shape | None]], shar
     filled = sum(width for _, width in offsets)
     apart = f"lanes are {step} bytes apart: {cost}"
     if step <= RECORD and filled == step and len(sites) > 1 and step in (8, VECTOR):
-        one = max(each.executions for each in sites)
+        whole = sum(each.executions * each.width for each in sites) // step
         return item(
             "uncoalesced",
             site,
@@ -104,7 +104,7 @@ def uncoalesced(trace: Trace, members: Sequence[tuple[Site, Shape | None]], shar
             **{
                 **more,
                 "now": {**now, "executions": sum(each.executions for each in sites)},
-                "after": {**after, "executions": one},
+                "after": {**after, "executions": whole},
             },
         )
     if step <= RECORD and len(sites) > 1 and filled == step:

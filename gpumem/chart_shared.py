@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .advice import Advice, item
-from .chart_sites import LEAST, others, patterns_of
+from .chart_sites import LEAST, others, patterns_of, place_of
 from .steps import shape_of
 from .swizzle import COUNTED, Access, Remedy, search
 
@@ -30,14 +30,19 @@ def conflicts(trace: Trace) -> Iterable[Advice]:
 
 
 def same_array(sites: Sequence[Site], first: int) -> list[int]:
-    """The instructions that touch the shared array of one of them: those that recorded addresses of each other's."""
+    """The instructions that touch the shared array of one of them: those that recorded addresses of each other's.
+
+    Where nothing was recorded, those of the same line.
+    """
     touched = {
         i: {address for pattern in patterns_of(site) if pattern.space == "shared" for address in pattern.addresses}
         - {None}
         for i, site in enumerate(sites)
         if site.shared
     }
-    found, seen = [first], set(touched.get(first, ()))
+    if not touched[first]:
+        return [i for i, site in enumerate(sites) if place_of(site) == place_of(sites[first])]
+    found, seen = [first], set(touched[first])
     while True:
         more = [i for i, held in touched.items() if i not in found and overlap(held, seen)]
         if not more:

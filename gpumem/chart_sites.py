@@ -18,6 +18,11 @@ def others(sites: Sequence[Site], first: Site) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.where for each in sites if each.where != first.where))
 
 
+def place_of(site: Site) -> tuple[Any, ...]:
+    """What tells a site from others: an unrolled loop makes several of one line."""
+    return (site.file, site.line, site.kind, site.width) if site.file and site.line else (site.ptx_line,)
+
+
 def patterns_of(site: Site) -> tuple[Any, ...]:
     """What was recorded of a site's executions."""
     return getattr(site, "patterns", ())

@@ -1,6 +1,7 @@
 """The command line: data to stdout, progress to stderr, one line for an error.
 
-Exit status: 0 done; 1 a result was wrong; 2 the command was wrong or cannot be done here; 130 interrupted.
+Exit status: 0 done; 1 a result was wrong; 2 the command was wrong or cannot be done here; 3 `advise --fail-on` found
+what it was to fail on; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
+from . import advise_command
 from .errors import UsageError, WrongResultError
 from .table import Shown
 
@@ -158,6 +160,8 @@ def parser() -> Parser:
     trace.add_argument("--save", action="append", default=[], metavar="NAME=FILE", help="write an array to a .npy file")
     trace.add_argument("--html", type=Path, metavar="FILE", help="also write the report as a page")
 
+    advise_command.register(command, launched)
+
     profile = command(
         "profile",
         "the same for a GPU, counted by Nsight Compute (ncu)",
@@ -183,6 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
     top = parser()
     options = top.parse_args(arguments)
+    status = 0
     try:
         if options.version:
             from .machine import version
@@ -191,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif options.command is None:
             top.print_help()
         else:
-            COMMANDS[options.command](options)
+            status = COMMANDS[options.command](options) or 0
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has seen enough. Python would complain once more when it closes stdout.
@@ -203,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted\n")
         return INTERRUPTED
-    return 0
+    return status
 
 
 def failed(command: str | None, error: Exception, status: int) -> int:
@@ -339,6 +344,13 @@ def run_trace(options: argparse.Namespace) -> None:
         raise WrongResultError(f"hazards in {result.kernel}: {kinds}; see the report")
 
 
+def run_advise(options: argparse.Namespace) -> int:
+    """What to change in a kernel."""
+    from .advise_command import run
+
+    return run(options)
+
+
 def run_profile(options: argparse.Namespace) -> None:
     """A kernel, or a stage, on a GPU under Nsight Compute."""
     from .trace_command import profiled
@@ -366,12 +378,13 @@ def run_demo(options: argparse.Namespace) -> None:
         show(rungs)
 
 
-COMMANDS = {
+COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
     "info": run_info,
     "stages": run_stages,
     "ladder": run_ladder,
     "bench": run_bench,
     "trace": run_trace,
+    "advise": run_advise,
     "profile": run_profile,
     "demo": run_demo,
 }
