@@ -17,6 +17,7 @@ from . import _core
 from .arguments import Layout, Parameter, lay_out
 from .errors import LimitError, UsageError, unknown
 from .listing import PTX
+from .mix import mix_of
 from .trace import COUNTS, Trace, findings_of, sites_of
 
 if TYPE_CHECKING:
@@ -243,6 +244,7 @@ class Kernel:
             launch.counted,
         )
         result["counts"] = np.frombuffer(result["counts"], np.uint64).reshape(-1, len(COUNTS))
+        result["ran"] = np.frombuffer(result["ran"], np.uint64).reshape(-1, 2)
         return result
 
     def _trace(self, launch: Launch, layout: Layout, result: dict[str, Any]) -> Trace:
@@ -266,6 +268,8 @@ class Kernel:
             notes=notes,
             source={**self.source, PTX: self.ptx},
             buffers={buffer.name: buffer.size for buffer in layout.buffers},
+            mix=mix_of(self._kernel["stretches"], result["ran"].tolist()),
+            read_only=tuple(buffer.name for buffer in layout.buffers if buffer.read_only),
         )
         trace = replace(trace, **self._machine(launch))
         if trace.ended == "limit":

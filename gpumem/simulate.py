@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
+from . import _core, mix
 from .arguments import Array, Buffer, Layout, as_array, bounds
 from .errors import UsageError, unknown
 from .kernel import Kernel, Launch, dims, sampled, size, watches
@@ -287,6 +287,9 @@ def combined(traces: Sequence[Trace]) -> Trace:
         why=next((trace.why for trace in traces if trace.ended), ""),
         notes=(f"{len(traces)} launches; the grid is that of the largest.", *first.notes),
         source={name: text for trace in traces for name, text in trace.source.items()},
+        mix=mix.added(trace.mix for trace in traces),
+        buffers={name: size for trace in traces for name, size in trace.buffers.items()},
+        read_only=first.read_only,
     )
 
 

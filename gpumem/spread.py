@@ -102,7 +102,8 @@ def joined(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     whole = dict(results[0])
     for name in ("instructions", "thread_instructions", "blocks", "left_out"):
         whole[name] = sum(result[name] for result in results)
-    whole["counts"] = sum(result["counts"] for result in results)
+    for name in ("counts", "ran"):
+        whole[name] = sum(result[name] for result in results)
     early = next((result for result in results if result["ended"]), results[0])
     whole["ended"], whole["why"] = early["ended"], early["why"]
     whole["findings"] = joined_findings([row for result in results for row in result["findings"]])

@@ -166,6 +166,8 @@ class Trace(Shown):
     changes: tuple[str, ...] = ()  # what ptxas made of the accesses, which are counted so
     fit: Mapping[str, Any] = field(default_factory=dict)  # registers, shared memory, occupancy, bytes in flight
     buffers: Mapping[str, int] = field(default_factory=dict)  # bytes of the launch's buffers, by the arguments' names
+    mix: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # PTX instructions executed, by kind
+    read_only: tuple[str, ...] = ()  # the names of buffers that the kernel may not write
 
     @property
     def scale(self) -> float:
@@ -219,6 +221,8 @@ class Trace(Shown):
             "changes": list(self.changes),
             "fit": dict(self.fit),
             "buffers": dict(self.buffers),
+            "mix": {kind: dict(row) for kind, row in self.mix.items()},
+            "read_only": list(self.read_only),
         }
 
     def to_json(self) -> str:
@@ -238,6 +242,7 @@ class Trace(Shown):
         )
         plain["notes"] = tuple(data["notes"])
         plain["changes"] = tuple(data.get("changes", ()))
+        plain["read_only"] = tuple(data.get("read_only", ()))
         if data["origin"] != "lens":
             plain["measured"] = data["counters"]
         return cls(**plain)

@@ -47,20 +47,41 @@ static PyObject *sites_of(const gm_lens_kernel *kernel)
     return list;
 }
 
+/* The opcodes of each stretch, a list of tuples. */
+static PyObject *stretches_of(const gm_lens_kernel *kernel)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t s = 0; list && s < kernel->stretch_count; s++) {
+        const gm_lens_stretch *stretch = &kernel->stretches[s];
+        PyObject *row = PyTuple_New((Py_ssize_t)stretch->count);
+        for (uint32_t i = 0; row && i < stretch->count; i++) {
+            PyObject *opcode = PyUnicode_FromString(stretch->opcodes[i]);
+            if (!opcode || PyTuple_SetItem(row, (Py_ssize_t)i, opcode) < 0)
+                Py_CLEAR(row);
+        }
+        if (append(list, row) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
 #define DIM(d) (unsigned)(d)[0], (unsigned)(d)[1], (unsigned)(d)[2]
 
 PyObject *gm_simt_describe(const gm_lens_kernel *kernel)
 {
     PyObject *parameters = parameters_of(kernel), *sites = parameters ? sites_of(kernel) : NULL;
+    PyObject *stretches = sites ? stretches_of(kernel) : NULL;
 
-    if (!sites) {
+    if (!stretches) {
         Py_XDECREF(parameters);
+        Py_XDECREF(sites);
         return NULL;
     }
-    return Py_BuildValue("{s:s,s:N,s:N,s:I,s:I,s:I,s:(III),s:(III),s:(III),s:z,s:I}", "name", kernel->name,
-                         "parameters", parameters, "sites", sites, "parameter_bytes", (unsigned)kernel->parameter_bytes,
-                         "static_shared", (unsigned)kernel->static_shared, "local_bytes", (unsigned)kernel->local_bytes,
-                         "reqntid", DIM(kernel->reqntid), "maxntid", DIM(kernel->maxntid), "cluster",
-                         DIM(kernel->cluster), "communicates", kernel->communicates, "communicates_line",
-                         (unsigned)kernel->communicates_line);
+    return Py_BuildValue("{s:s,s:N,s:N,s:N,s:I,s:I,s:I,s:(III),s:(III),s:(III),s:z,s:I}", "name", kernel->name,
+                         "parameters", parameters, "sites", sites, "stretches", stretches, "parameter_bytes",
+                         (unsigned)kernel->parameter_bytes, "static_shared", (unsigned)kernel->static_shared,
+                         "local_bytes", (unsigned)kernel->local_bytes, "reqntid", DIM(kernel->reqntid), "maxntid",
+                         DIM(kernel->maxntid), "cluster", DIM(kernel->cluster), "communicates", kernel->communicates,
+                         "communicates_line", (unsigned)kernel->communicates_line);
 }

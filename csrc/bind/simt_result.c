@@ -23,19 +23,22 @@ PyObject *gm_simt_result(const gm_lens_result *result, const char *text, const g
     size_t bytes = result->site_count * sizeof(gm_lens_counts);
     const gm_findings none = {0};
     PyObject *counts = PyBytes_FromStringAndSize((const char *)result->counts, (Py_ssize_t)bytes);
+    PyObject *ran =
+        PyBytes_FromStringAndSize((const char *)result->ran, (Py_ssize_t)(result->stretch_count * sizeof(gm_lens_ran)));
     PyObject *findings = gm_py_findings(result->findings ? result->findings : &none), *addresses = addresses_of(launch);
 
-    if (!counts || !findings || !addresses) {
+    if (!counts || !ran || !findings || !addresses) {
         Py_XDECREF(counts);
+        Py_XDECREF(ran);
         Py_XDECREF(findings);
         Py_XDECREF(addresses);
         return NULL;
     }
-    return Py_BuildValue("{s:s,s:s,s:K,s:K,s:K,s:K,s:N,s:N,s:K,s:N}", "ended", endings[result->ended], "why",
+    return Py_BuildValue("{s:s,s:s,s:K,s:K,s:K,s:K,s:N,s:N,s:N,s:K,s:N}", "ended", endings[result->ended], "why",
                          result->ended == GM_OK ? "" : text, "instructions", (unsigned long long)result->instructions,
                          "thread_instructions", (unsigned long long)result->thread_instructions, "blocks",
                          (unsigned long long)result->blocks, "blocks_total", (unsigned long long)result->blocks_total,
-                         "counts", counts, "findings", findings, "left_out",
+                         "counts", counts, "ran", ran, "findings", findings, "left_out",
                          (unsigned long long)(result->findings ? result->findings->left_out : 0), "addresses",
                          addresses);
 }

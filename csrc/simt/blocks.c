@@ -325,6 +325,7 @@ static gm_unit *new_unit(gm_worker *worker)
         for (uint32_t i = 0; i < run->warps; i++) {
             gm_warp *w = &block->warps[i];
             w->sites = worker->sites;
+            w->ran = worker->ran;
             w->shared = block->shared;
             w->shared_bytes = run->shared_bytes;
             w->watch = block->watch;

@@ -2,8 +2,10 @@
 
 /* The instructions of a block are counted when it begins. */
 #define BEGIN_BLOCK                                                                                                    \
+    gm_lens_ran *ran = &w->ran[in->x];                                                                                 \
     w->budget -= in->imm;                                                                                              \
-    w->lanes += (u64)in->imm * (u32)__builtin_popcount(w->active);                                                     \
+    ran->warps++;                                                                                                      \
+    ran->lanes += (u32)__builtin_popcount(w->active);                                                                  \
     return __builtin_expect(w->budget < 0, 0) ? gm_warp_turn(w, in + 1) : in + 1
 
 HANDLER(block)

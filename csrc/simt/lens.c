@@ -403,7 +403,6 @@ static void collect(gm_lens_result *result, const gm_run *run, gm_worker *worker
     for (int i = 0; i < count; i++) {
         gm_worker *w = &workers[i];
         result->instructions += w->instructions;
-        result->thread_instructions += w->lanes;
         result->blocks += w->blocks;
         for (uint32_t s = 0; s < p->kernel.site_count && w->sites; s++) {
             gm_site_settle(run, s, &w->sites[s]);
@@ -411,6 +410,11 @@ static void collect(gm_lens_result *result, const gm_run *run, gm_worker *worker
             uint64_t *to = (uint64_t *)&result->counts[s];
             for (size_t k = 0; k < sizeof(gm_lens_counts) / sizeof(uint64_t); k++)
                 to[k] += from[k];
+        }
+        for (size_t s = 0; s < p->kernel.stretch_count && w->ran; s++) {
+            result->ran[s].warps += w->ran[s].warps;
+            result->ran[s].lanes += w->ran[s].lanes;
+            result->thread_instructions += w->ran[s].lanes * p->kernel.stretches[s].count;
         }
         if (result->findings)
             gm_findings_merge(result->findings, &w->findings);
@@ -440,12 +444,16 @@ gm_status gm_lens_run(const gm_lens *lens, gm_lens_launch *launch, gm_lens_resul
     code = gm_alloc((p->count + 1) * sizeof *code);
     result->counts = gm_alloc((p->kernel.site_count + 1) * sizeof *result->counts);
     result->findings = gm_alloc(sizeof *result->findings);
+    size_t ran_bytes = (p->kernel.stretch_count + 1) * sizeof *result->ran;
+    result->ran = gm_alloc(ran_bytes);
     status = GM_NO_MEMORY;
-    if (!memory.segments || !memory.parameters || !code || !result->counts || !result->findings)
+    if (!memory.segments || !memory.parameters || !code || !result->counts || !result->findings || !result->ran)
         goto done;
     memset(result->counts, 0, (p->kernel.site_count + 1) * sizeof *result->counts);
     memset(result->findings, 0, sizeof *result->findings);
+    memset(result->ran, 0, ran_bytes);
     result->site_count = p->kernel.site_count;
+    result->stretch_count = p->kernel.stretch_count;
     memcpy(code, p->code, p->count * sizeof *code);
     for (size_t i = 0; i < p->count; i++)
         code[i].run = run.machine->handlers[code[i].op];
@@ -477,9 +485,11 @@ gm_status gm_lens_run(const gm_lens *lens, gm_lens_launch *launch, gm_lens_resul
     for (int i = 0; i < count; i++) {
         workers[i].run = &run;
         workers[i].sites = gm_alloc((p->kernel.site_count + 1) * sizeof *workers[i].sites);
-        if (!workers[i].sites)
+        workers[i].ran = gm_alloc(ran_bytes);
+        if (!workers[i].sites || !workers[i].ran)
             goto done;
         memset(workers[i].sites, 0, (p->kernel.site_count + 1) * sizeof *workers[i].sites);
+        memset(workers[i].ran, 0, ran_bytes);
     }
     status = execute(&run, workers, count, failure);
     if (run.watch_global)
@@ -499,6 +509,7 @@ done:
             for (uint32_t k = 0; k < workers[i].sites[s].used; k++)
                 gm_free(workers[i].sites[s].patterns[k]);
         gm_free(workers[i].sites);
+        gm_free(workers[i].ran);
         gm_findings_free(&workers[i].findings);
     }
     gm_watch_global_free(run.watch_global);
@@ -516,5 +527,6 @@ void gm_lens_result_free(gm_lens_result *result)
         gm_findings_free(result->findings);
     gm_free(result->findings);
     gm_free(result->counts);
+    gm_free(result->ran);
     memset(result, 0, sizeof *result);
 }

@@ -54,6 +54,12 @@ typedef struct gm_lens_parameter {
     uint8_t is_pointer; /* marked .ptr: nvcc marks none, Triton all */
 } gm_lens_parameter;
 
+/* Instructions that are executed one after another, whoever executes the first: a basic block. */
+typedef struct gm_lens_stretch {
+    const char *const *opcodes; /* with their modifiers */
+    uint32_t count;
+} gm_lens_stretch;
+
 typedef struct gm_lens_kernel {
     const char *name;
     const gm_lens_parameter *parameters;
@@ -64,6 +70,8 @@ typedef struct gm_lens_kernel {
     uint32_t reqntid[3], maxntid[3], cluster[3]; /* zeros: not given */
     const gm_lens_site *sites;
     size_t site_count;
+    const gm_lens_stretch *stretches; /* all instructions of the kernel and of what it calls */
+    size_t stretch_count;
     /* Blocks may talk to each other: atomics whose result is read, floating-point reductions, or volatile, relaxed or
      * acquire loads of global memory. Such a kernel runs on one thread, so that its results and counters are the same
      * every time, and its blocks can't be spread over processes. NULL, or the opcode in question: */
@@ -180,6 +188,11 @@ typedef struct gm_lens_counts {
     uint64_t conflicts;
 } gm_lens_counts;
 
+/* How often a stretch was entered by a warp, and by how many lanes together. */
+typedef struct gm_lens_ran {
+    uint64_t warps, lanes;
+} gm_lens_ran;
+
 typedef struct gm_lens_result {
     gm_status ended;       /* GM_OK, or what ended it early: GM_LENS_LIMIT, GM_LENS_DEADLOCK, GM_LENS_INTERRUPTED */
     uint64_t instructions; /* warp instructions executed */
@@ -188,6 +201,8 @@ typedef struct gm_lens_result {
     uint64_t blocks_total;        /* of the grid */
     gm_lens_counts *counts;       /* one a site of the kernel, in its order */
     size_t site_count;
+    gm_lens_ran *ran; /* one a stretch of the kernel, in its order */
+    size_t stretch_count;
     struct gm_findings *findings; /* findings.h; NULL where there are none */
 } gm_lens_result;
 

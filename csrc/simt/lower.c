@@ -463,6 +463,31 @@ static void place_arguments(gm_lower *l)
     l->frame = (l->frame + 63) / 64 * 64;
 }
 
+/* A stretch without its opcodes: they move while there come more. */
+static uint32_t new_stretch(gm_lower *l, uint32_t count)
+{
+    gm_lens_kernel *k = &l->program->kernel;
+    gm_lens_stretch *stretches = (gm_lens_stretch *)(uintptr_t)k->stretches;
+    int ok = room(&stretches, &l->all->stretch_room, k->stretch_count + 1, sizeof *stretches);
+    k->stretches = stretches;
+    if (!ok) {
+        out_of_memory(l);
+        return 0;
+    }
+    stretches[k->stretch_count] = (gm_lens_stretch){NULL, count};
+    return (uint32_t)k->stretch_count++;
+}
+
+static void add_opcode(gm_lower *l)
+{
+    gm_program *p = l->program;
+    if (!room(&p->opcodes, &l->all->opcode_room, p->opcode_count + 1, sizeof *p->opcodes)) {
+        out_of_memory(l);
+        return;
+    }
+    p->opcodes[p->opcode_count++] = l->opcode;
+}
+
 static void write_code(gm_lower *l)
 {
     const gm_ptx_function *f = l->function;
@@ -476,9 +501,11 @@ static void write_code(gm_lower *l)
         block->code = (uint32_t)p->count;
         gm_insn *in = gm_lower_emit(l, block->is_meet ? GM_DO_join_block : GM_DO_block);
         in->imm = block->end - block->first;
+        in->x = new_stretch(l, block->end - block->first);
         for (uint32_t i = block->first; i < block->end && !l->status; i++) {
             l->inst = &f->insts[i];
             l->opcode = opcode_of(l);
+            add_opcode(l);
             l->used_temps = l->used_pred_temps = 0;
             gm_lower_inst(l);
         }
@@ -727,6 +754,9 @@ gm_status gm_lower_kernel(gm_program *program, const gm_ptx *module, const gm_pt
         status = place_variables(&all, used);
     for (uint32_t f = 0; f < all.function_count && !status; f++)
         status = lower_function(&all, f);
+    gm_lens_stretch *stretches = (gm_lens_stretch *)(uintptr_t)program->kernel.stretches;
+    for (size_t s = 0, at = 0; s < program->kernel.stretch_count && !status; at += stretches[s++].count)
+        stretches[s].opcodes = program->opcodes + at;
     /* Calls name the callee's parameters as variables until all slots are known. */
     for (size_t i = 0; i < program->argument_count && !status; i++)
         program->arguments[i].callee = (uint32_t)all.address[program->arguments[i].callee];
@@ -763,6 +793,8 @@ void gm_program_free(gm_program *program)
     gm_free(program->site_access);
     gm_free(program->site_how);
     gm_free(program->site_nc);
+    gm_free(program->opcodes);
+    gm_free((void *)(uintptr_t)program->kernel.stretches);
     gm_free((void *)(uintptr_t)program->kernel.sites);
     gm_free((void *)(uintptr_t)program->kernel.parameters);
 }

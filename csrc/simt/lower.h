@@ -73,7 +73,7 @@ typedef struct gm_lower_all {
     uint32_t *functions;   /* the other way round */
     uint32_t function_count;
     uint64_t *local_bytes; /* of each function */
-    size_t code_room, place_room, list_room, argument_room, site_room;
+    size_t code_room, place_room, list_room, argument_room, site_room, stretch_room, opcode_room;
     uint16_t *names; /* hash of handlers' names */
 } gm_lower_all;
 

@@ -185,12 +185,12 @@ struct gm_warp {
     uint32_t active;
     uint32_t live;           /* lanes that have not exited */
     int64_t budget;          /* instructions until the next turn */
-    uint64_t lanes;          /* active lanes, summed over instructions */
     uint64_t skipped;        /* of the turn's budget */
     const gm_insn *asked_at; /* the last load or atomic that asked for what others write, what it got, how often */
     uint64_t asked_answer;
     uint32_t asked_times;
     gm_site_state *sites;
+    gm_lens_ran *ran;
     uint8_t *shared;
     uint64_t shared_bytes;
     gm_watch *watch; /* of the block */
@@ -278,6 +278,8 @@ typedef struct gm_program {
     uint8_t *site_how;    /* GM_HOW_* */
     uint8_t *site_nc;     /* ld.global.nc */
     gm_words *words;
+    const char **opcodes; /* of all stretches */
+    size_t opcode_count;
     gm_program_variable *variables;
     size_t variable_count;
     uint64_t *addresses;                 /* of every variable of the module, in its space */
@@ -311,8 +313,9 @@ typedef struct gm_run {
 struct gm_worker {
     gm_run *run;
     gm_site_state *sites;
+    gm_lens_ran *ran; /* one a stretch of the program */
     gm_findings findings;
-    uint64_t instructions, lanes, blocks;
+    uint64_t instructions, blocks;
     uint64_t reported;   /* of `instructions`, those added to run->instructions */
     gm_unit *free_units; /* set up, not in use */
     gm_unit *resident, *last;

@@ -434,8 +434,6 @@ int gm_warp_run(gm_warp *w)
     uint64_t spent = (uint64_t)(GM_TURN - w->budget) - w->skipped;
     w->skipped = 0;
     w->worker->instructions += spent;
-    w->worker->lanes += w->lanes;
-    w->lanes = 0;
     w->done = !w->has_now && w->split_count == 0;
     return ran;
 }
