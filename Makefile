@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := setup.py pyproject.toml $(wildcard csrc/*/*.c csrc/*/*.h csrc/*/*.def csrc/*/*.cu csrc/*/*.cuh tools/build/*.py)
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet
 
-.PHONY: demo test readme lint cross fuzz sanitize wheel clean
+.PHONY: demo test readme lint docs notebooks pairs cross fuzz sanitize wheel clean
 
 demo: $(VENV)/.demo ## the main job on a real photograph, and the transpose ladder of this machine
 	@$(BIN)/gpumem demo
@@ -21,6 +21,16 @@ lint: $(VENV)/.dev ## ruff, mypy, clang-format
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	clang-format-14 --dry-run -Werror csrc/*/*.[ch] tests/native/*.c tests/fuzz/*.c
+
+docs: $(VENV)/.dev ## the site, in build/docs; a warning is an error
+	$(BIN)/python -m sphinx --fail-on-warning --nitpicky --quiet --builder html docs build/docs
+	@echo build/docs/index.html
+
+notebooks: $(VENV)/.dev ## every notebook from top to bottom
+	$(BIN)/python -m pytest --nbmake --nbmake-timeout=60 notebooks
+
+pairs: $(VENV)/.dev ## notebooks/*.ipynb anew, with outputs, from notebooks/*.py
+	$(BIN)/python tools/notebooks.py
 
 cross: $(VENV)/.dev ## every C file with -Werror under gcc, clang and for aarch64, and the native checks
 	PYTHON=$(BIN)/python tools/check_c.sh

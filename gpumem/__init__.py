@@ -22,6 +22,7 @@ from .lessons import run
 from .ops import to_aos, to_soa
 from .profile import profile
 from .result import Result
+from .simulate import trace_stage
 from .stage_table import Stage, stages
 from .trace import Trace
 
@@ -50,6 +51,7 @@ __all__ = [
     "sum",
     "to_aos",
     "to_soa",
+    "trace_stage",
     "transpose",
 ]
 

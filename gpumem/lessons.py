@@ -172,9 +172,9 @@ def run(
     read coalesced      x.copy()
     walk2d ...          x.copy()                              x has 2 axes
     layout aos_field    x[:, field]                           x has shape (n, k): n records of k fields
-    layout aos_...      x.T.copy()
+    layout aos_*        x.T.copy()
     layout soa_field    x[field]                              x has shape (k, n): k planes
-    layout soa_...      x.T.copy()
+    layout soa_*        x.T.copy()
     banks ...           x.flat[order], shaped as x            stride: 0 to 1023; 32, for access4, 8, 16: 1
     copy ...            x.copy()
     cache ...           x.copy()

@@ -237,6 +237,10 @@ def trace_stage(
     threads and seconds of `Kernel.trace`. Stages of several launches give one report, whose counters are sums.
 
     Raises UsageError for names that do not exist, and what `gpumem.run` raises.
+
+    >>> trace = gpumem.trace_stage("read", "strided", (1 << 16,), stride=32)
+    >>> [(site.kind, site.requests, site.sectors) for site in trace.sites]
+    [('load', 64, 2048), ('store', 64, 256)]
     """
     from .device_ladder import FIELDS, indices
     from .lessons import Request, work_of

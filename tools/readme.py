@@ -1,6 +1,6 @@
-"""Writes the generated parts of README.md anew: the stage table, the tables of recorded figures, and the tests on GPUs.
+"""Writes the generated parts of README.md and docs/*.md anew: the stage table, recorded figures, lessons, pictures.
 
-usage: python tools/readme.py [--check]     (--check: exit status 1 where the file is stale, and change nothing)
+usage: python tools/readme.py [--check]     (--check: exit status 1 where a file is stale, and change nothing)
 
 A part stands between <!-- NAME --> and <!-- /NAME -->. The figures come from notebooks/data/*/*.json, which
 `gpumem bench ... -o` wrote, or tools/gpu_tests.py (tests/*.json); where there is no such file the README says how to
@@ -10,18 +10,19 @@ make one.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pictures
 
 import gpumem
 from gpumem.cases import group_of
 from gpumem.result import Result
 
 ROOT = Path(__file__).resolve().parent.parent
-README = ROOT / "README.md"
 RECORDED = ROOT / "notebooks" / "data"
 
 
@@ -107,33 +108,104 @@ def ladders() -> str:
     return "\n\n".join(parts)
 
 
+# Of the README: words for a group, the group, and the peers that people would use.
+SPEED = {
+    "h200": [
+        ("copy, strided and sliced", "cuda strided"),
+        ("transpose of a matrix, 2 to 16 bytes an item", "cuda 2d even"),
+        ("the same, 1 byte", "cuda 2d even, 1 byte"),
+        ("the same, odd lengths", "cuda 2d odd"),
+        ("records to planes and back, 2 to 32 fields", "cuda thin to rows"),
+        ("permutations of 2 to 6 axes (TTC)", "cuda ttc57"),
+        ("layouts of images, attention, batches", "cuda applications"),
+        ("sum along an axis", "cuda sum along an axis"),
+    ],
+    "cpu": [
+        ("copy, strided and sliced", "strided"),
+        ("transpose of a matrix, 2 to 16 bytes an item", "2d even"),
+        ("the same, 1 and 2 bytes", "2d even, 1-2 bytes"),
+        ("records to planes", "thin to rows"),
+        ("permutations of 2 to 6 axes (TTC)", "ttc57"),
+        ("layouts of images, attention, batches", "applications"),
+        ("sum of everything", "sum of everything"),
+        ("sum along an axis", "sum over an axis"),
+    ],
+}
+PEERS = {"h200": {"torch": "PyTorch", "cupy": "CuPy", "cublas": "cuBLAS"}, "cpu": {"numpy": "NumPy", "hptt": "HPTT"}}
+
+
+def speed() -> str:
+    """The README's tables: a few groups of each machine, next to what people would use instead."""
+    parts = []
+    for machine, chosen in SPEED.items():
+        results = [Result.read(path) for path in sorted((RECORDED / machine).glob("[!l]*.json"))]
+        groups = {name: rows for result in results for name, rows in result.groups().items()}
+        env = next(iter(results)).environment
+        place = env.get("device") or f"{env['cpu']}, {env['threads']} threads"
+        rows = []
+        for words, name in chosen:
+            if name not in groups:
+                continue
+            medians = [
+                [row.figure(peer).median for row in groups[name] if peer in row.seconds]
+                for peer in ("gpumem", *PEERS[machine])
+            ]
+            rows.append([words, *(f"{np.median(each):.2f}" if each else "" for each in medians)])
+        head = [place, "gpumem", *PEERS[machine].values()]
+        parts.append(markdown(head, rows, set(range(1, len(head)))))
+    return "\n\n".join(parts)
+
+
+def lessons() -> str:
+    """The notebooks, by their first heading, and the sentence below it."""
+    rows = []
+    for path in sorted((ROOT / "notebooks").glob("[0-9]*.py")):
+        found = re.search(r"^# # (.+)\n#\n((?:# .+\n)+)", path.read_text(), re.MULTILINE)
+        if not found:
+            raise SystemExit(f"{path}: no heading with a sentence below it")
+        sentence = " ".join(line.removeprefix("# ") for line in found[2].splitlines())
+        rows.append([f"[{found[1]}](notebooks/{path.stem}.ipynb)", sentence])
+    return markdown(["lesson", "what it shows"], rows)
+
+
 PARTS = {
+    "speed": speed,
+    "lessons": lessons,
     "ladders": ladders,
     "stages": stage_table,
     "figures": partial(figures, "cpu"),
     "h200": partial(figures, "h200"),
     "gpu-tests": gpu_tests,
 }
+FILES = {
+    "README.md": ("speed", "lessons"),
+    "docs/ladder.md": ("stages", "ladders"),
+    "docs/figures.md": ("figures", "h200", "gpu-tests"),
+}
 
 
-def renewed(text: str) -> str:
-    """The README's text with every generated part made anew."""
-    for name, make in PARTS.items():
+def renewed(file: str) -> str:
+    """The text of a file with every generated part made anew."""
+    text = (ROOT / file).read_text()
+    for name in FILES[file]:
         before, opening, rest = text.partition(f"<!-- {name} -->\n")
         _, closing, after = rest.partition(f"<!-- /{name} -->")
         if not (opening and closing):
-            raise SystemExit(f"README.md: nothing between <!-- {name} --> and <!-- /{name} -->")
-        text = f"{before}{opening}{make()}\n{closing}{after}"
+            raise SystemExit(f"{file}: nothing between <!-- {name} --> and <!-- /{name} -->")
+        text = f"{before}{opening}{PARTS[name]()}\n{closing}{after}"
     return text
 
 
 def main() -> int:
     """Checks or writes."""
-    old = README.read_text()
-    new = renewed(old)
+    made = {file: renewed(file) for file in FILES}
+    made |= {f"docs/pictures/{name}.svg": make(RECORDED) for name, make in pictures.PICTURES.items()}
+    stale = [file for file, text in made.items() if not (ROOT / file).exists() or (ROOT / file).read_text() != text]
     if "--check" in sys.argv[1:]:
-        return int(new != old)
-    README.write_text(new)
+        sys.stderr.write("".join(f"stale: {file}\n" for file in stale))
+        return int(bool(stale))
+    for file in stale:
+        (ROOT / file).write_text(made[file])
     return 0
 
 
