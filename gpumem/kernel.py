@@ -18,6 +18,7 @@ from .arguments import Layout, Parameter, lay_out
 from .errors import LimitError, UsageError, unknown
 from .listing import PTX
 from .mix import mix_of
+from .pattern import Place, patterns_of
 from .trace import COUNTS, Trace, findings_of, sites_of
 
 if TYPE_CHECKING:
@@ -251,13 +252,22 @@ class Kernel:
         notes: tuple[str, ...] = ()
         if result["left_out"]:
             notes = (f"{result['left_out']:,} more accesses that were wrong are not listed.",)
+        places = [
+            Place(buffer.name, address, buffer.size)
+            for buffer, address in zip(layout.buffers, result["addresses"], strict=True)
+        ]
         trace = Trace(
             self.name,
             launch.grid,
             launch.block,
             launch.shared,
             self.arch,
-            sites_of(self._kernel["sites"], result["counts"], self._bound[2] if self._bound and launch.counted else ()),
+            sites_of(
+                self._kernel["sites"],
+                result["counts"],
+                self._bound[2] if self._bound and launch.counted else (),
+                patterns_of(result["patterns"], places, launch.grid),
+            ),
             result["instructions"],
             result["thread_instructions"],
             findings_of(result["findings"], [buffer.name for buffer in layout.buffers]),

@@ -299,9 +299,11 @@ def combined(traces: Sequence[Trace]) -> Trace:
 
 def added(site: Site, other: Site) -> Site:
     """The same instruction in two launches."""
+    from .pattern import added_patterns
     from .trace import COUNTS
 
-    return replace(site, **{name: getattr(site, name) + getattr(other, name) for name in COUNTS})
+    sums = {name: getattr(site, name) + getattr(other, name) for name in COUNTS}
+    return replace(site, **sums, patterns=added_patterns(site.patterns, other.patterns))
 
 
 def operation(name: str, x: Any, axes: Any, out: Any, stage: str | None) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arguments import Buffer, Layout
+from .pattern import Row, joined_patterns
 
 if TYPE_CHECKING:
     from .kernel import Kernel, Launch
@@ -106,6 +107,7 @@ def joined(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
         whole[name] = sum(result[name] for result in results)
     early = next((result for result in results if result["ended"]), results[0])
     whole["ended"], whole["why"] = early["ended"], early["why"]
+    whole["patterns"] = joined_patterns([Row(*row) for result in results for row in result["patterns"]])
     whole["findings"] = joined_findings([row for result in results for row in result["findings"]])
     return whole
 

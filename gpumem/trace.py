@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from .metrics import INSTRUCTIONS, METRICS, THREAD_INSTRUCTIONS, add_up
 from .occupancy import words as fit_words
+from .pattern import Pattern as Pattern
 from .table import Column, Shown, Table
 
 if TYPE_CHECKING:
     from .advice import Advice
     from .binding import Counted
 
+PATTERNS = ("patterns", "distinct")
 FEW = 3  # of a long list, printed
 COUNTS = (
     *("executions", "lanes", "requests", "sectors", "sectors_ideal", "lines"),
@@ -42,6 +44,10 @@ class Site:
     are of global and local memory, `shared` counts executions that went to shared memory, `wavefronts` the passes that
     these took, `conflicts` the passes beyond the ideal. The ideals are what the same lanes would need, had their items
     lain side by side.
+
+    `patterns` are executions, one for each cost (of each space that the site went to), cheapest first; `distinct` the
+    different accesses to shared memory of the first block (or cluster), in the order of execution: at most 64, of the
+    first 4,096 executions. Both are of the lens alone.
     """
 
     opcode: str
@@ -61,6 +67,33 @@ class Site:
     wavefronts: int = 0
     wavefronts_ideal: int = 0
     conflicts: int = 0
+    patterns: Sequence[Pattern] = ()
+    distinct: Sequence[Pattern] = ()
+
+    def spaces(self) -> tuple[str, ...]:
+        """The spaces of the patterns: one, but for cp.async and generic accesses."""
+        return tuple(dict.fromkeys(pattern.space for pattern in self.patterns))
+
+    def worst(self, space: str | None = None) -> Pattern | None:
+        """The dearest execution, in the first space if none is named. None where nothing was recorded."""
+        return self._of_space(space)[-1] if self.patterns else None
+
+    def median(self, space: str | None = None) -> Pattern | None:
+        """An execution of the median cost: half of all cost as much or less."""
+        rows = self._of_space(space) if self.patterns else ()
+        half, before = sum(pattern.times for pattern in rows) / 2, 0
+        for pattern in rows:
+            before += pattern.times
+            if before >= half:
+                return pattern
+        return None
+
+    def _of_space(self, space: str | None) -> Sequence[Pattern]:
+        space = space or self.patterns[0].space
+        rows = tuple(pattern for pattern in self.patterns if pattern.space == space)
+        if not rows:
+            raise ValueError(f"{self.where}: nothing in {space} memory; there is {', '.join(self.spaces())}")
+        return rows
 
     @property
     def where(self) -> str:
@@ -73,7 +106,14 @@ class Site:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
-        return asdict(self)
+        lists = {name: [pattern.to_dict() for pattern in getattr(self, name)] for name in PATTERNS}
+        return {**asdict(replace(self, patterns=(), distinct=())), **lists}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Site:
+        """What `to_dict` wrote."""
+        lists = {name: tuple(Pattern.from_dict(row) for row in data.get(name, ())) for name in PATTERNS}
+        return cls(**{**data, **lists})
 
 
 @dataclass(frozen=True)
@@ -236,7 +276,7 @@ class Trace(Shown):
             raise ValueError(f"no trace: its schema is {data.get('schema')!r}, not 'gpumem.trace/1'")
         plain = {entry.name: data[entry.name] for entry in fields(cls) if entry.name in data}
         plain["grid"], plain["block"] = tuple(data["grid"]), tuple(data["block"])
-        plain["sites"] = tuple(Site(**site) for site in data["sites"])
+        plain["sites"] = tuple(Site.from_dict(site) for site in data["sites"])
         plain["findings"] = tuple(
             Finding(**{**finding, "examples": tuple(finding["examples"])}) for finding in data["findings"]
         )
@@ -431,19 +471,25 @@ def difference(ours: int | None, theirs: int | None) -> str:
 
 
 def sites_of(
-    rows: Sequence[Sequence[Any]], counts: Sequence[Sequence[int]], bound: Sequence[Counted | None] = ()
+    rows: Sequence[Sequence[Any]],
+    counts: Sequence[Sequence[int]],
+    bound: Sequence[Counted | None] = (),
+    patterns: Mapping[int, tuple[Sequence[Pattern], Sequence[Pattern]]] | None = None,
 ) -> tuple[Site, ...]:
-    """Sites from `describe()["sites"]`, the counters of a run, and what the machine code makes of each."""
+    """Sites from `describe()["sites"]`, the counters and patterns of a run, and what the machine code makes of each."""
     made = []
-    for (opcode, file, ptx_line, line, kind, space, width), row, machine in zip(
-        rows, counts, bound or [None] * len(rows), strict=True
+    for i, ((opcode, file, ptx_line, line, kind, space, width), row, machine) in enumerate(
+        zip(rows, counts, bound or [None] * len(rows), strict=True)
     ):
         numbers = dict(zip(COUNTS, map(int, row), strict=True))
+        looks = (patterns or {}).get(i, ((), ()))
         if machine and machine.kind.startswith("red."):
             kind = "red"
         if machine and machine.bytes is not None:
             width = machine.bytes
-        made.append(Site(opcode, kind, space, width, file, line, ptx_line, **numbers))
+        made.append(
+            Site(opcode, kind, space, width, file, line, ptx_line, **numbers, patterns=looks[0], distinct=looks[1])
+        )
     return tuple(made)
 
 

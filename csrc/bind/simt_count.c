@@ -64,6 +64,7 @@ static const struct {
     {"shared inc", count_shared, GM_ACCESS_INC},
     {"matrix x1", count_matrix, 1},
     {"matrix x2", count_matrix, 2},
+    {"matrix x3", count_matrix, 3}, /* of four, when the last one's rows cannot be reached */
     {"matrix x4", count_matrix, 4},
     {"copy", count_copy, 0},
     {"copy shared", count_copy_shared, 0},

@@ -27,7 +27,8 @@ static inline int same_narrow(const gm_pattern *p, u32 lanes, const u32 *address
 
 /* The host memory of the first active lane, if the lanes lie as in a known pattern *found and wholly inside the segment
  * that the site touched last; NULL: the long way. */
-static inline u8 *known_wide(gm_site_state *s, u32 lanes, const u64 *address, s64 imm, u32 bytes, gm_pattern **found)
+static inline u8 *known_wide(gm_warp *w, gm_site_state *s, u32 lanes, const u64 *address, s64 imm, u32 bytes,
+                             gm_pattern **found)
 {
     gm_pattern *p = s->last;
     if (p == NULL)
@@ -47,7 +48,8 @@ static inline u8 *known_wide(gm_site_state *s, u32 lanes, const u64 *address, s6
     if (at >= size || p->span > size - at || ((here | p->low_bits) & (bytes - 1)))
         return NULL;
     s->last = p;
-    p->hits[here % GM_PHASES]++;
+    if (__builtin_expect(p->hits[here % GM_PHASES]++ == 0, 0))
+        gm_pattern_met(w, p, here);
     *found = p;
     return s->segment.host + (here - s->segment.start);
 }
@@ -74,7 +76,8 @@ static inline u8 *known_narrow(gm_warp *w, const gm_insn *in, u32 lanes, const u
     if (low >= w->shared_bytes || p->span > w->shared_bytes - low || ((here | p->low_bits) & (bytes - 1)))
         return NULL;
     s->last = p;
-    p->hits[here % GM_PHASES]++;
+    if (__builtin_expect(p->hits[here % GM_PHASES]++ == 0, 0))
+        gm_pattern_met(w, p, here);
     *found = p;
     if (__builtin_expect(w->watch != NULL, 0))
         gm_watch_pattern(w, in, p, here, bytes);
@@ -125,7 +128,7 @@ static inline void places(gm_warp *w, const gm_insn *in, uint8_t *regs, gm_space
         if (base)
             EACH_LANE where[i] = base + (s32)p->narrow[i];
     } else if (space != GM_SPACE_LOCAL && space != GM_SPACE_CONST && in->f & 0x100) {
-        base = known_wide(&w->sites[in->x], lanes, SLOT(u64, in->a), in->imm, bytes, &p);
+        base = known_wide(w, &w->sites[in->x], lanes, SLOT(u64, in->a), in->imm, bytes, &p);
         if (base)
             EACH_LANE where[i] = base + p->wide[i];
     }
@@ -340,7 +343,7 @@ EACH_SPACE(st, store)
             }                                                                                                          \
         return in + 1;                                                                                                 \
     }
-#define IN_GLOBAL(T) known_wide(&w->sites[in->x], lanes, SLOT(u64, in->a), in->imm, sizeof(T), &p)
+#define IN_GLOBAL(T) known_wide(w, &w->sites[in->x], lanes, SLOT(u64, in->a), in->imm, sizeof(T), &p)
 #define IN_SHARED(T) known_narrow(w, in, lanes, SLOT(u32, in->a), sizeof(T), &p)
 LOAD_FAST(ld_global_b32, u32, IN_GLOBAL(u32), p->wide[i], gm_do_ld_global)
 LOAD_FAST(ld_global_b64, u64, IN_GLOBAL(u64), p->wide[i], gm_do_ld_global)

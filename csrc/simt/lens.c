@@ -397,7 +397,7 @@ static gm_watch_global *watch_global(const gm_run *run)
     return made;
 }
 
-static void collect(gm_lens_result *result, const gm_run *run, gm_worker *workers, int count)
+static void collect(gm_lens_result *result, gm_run *run, gm_worker *workers, int count)
 {
     const gm_program *p = run->program;
     for (int i = 0; i < count; i++) {
@@ -495,6 +495,8 @@ gm_status gm_lens_run(const gm_lens *lens, gm_lens_launch *launch, gm_lens_resul
     if (run.watch_global)
         gm_watch_global_report(run.watch_global, result->findings);
     collect(result, &run, workers, count);
+    if (gm_patterns_collect(result, &run, workers, count))
+        status = GM_NO_MEMORY;
     result->blocks_total = (uint64_t)run.grid[0] * run.grid[1] * run.grid[2];
     if (!status && atomic_load(&run.stop)) {
         *failure = stopped;
@@ -508,6 +510,8 @@ done:
         for (uint32_t s = 0; workers[i].sites && s < p->kernel.site_count; s++)
             for (uint32_t k = 0; k < workers[i].sites[s].used; k++)
                 gm_free(workers[i].sites[s].patterns[k]);
+        for (uint32_t s = 0; workers[i].sites && s < p->kernel.site_count; s++)
+            gm_free(workers[i].sites[s].seen.list);
         gm_free(workers[i].sites);
         gm_free(workers[i].ran);
         gm_findings_free(&workers[i].findings);
@@ -528,5 +532,6 @@ void gm_lens_result_free(gm_lens_result *result)
     gm_free(result->findings);
     gm_free(result->counts);
     gm_free(result->ran);
+    gm_free(result->patterns);
     memset(result, 0, sizeof *result);
 }

@@ -193,6 +193,30 @@ typedef struct gm_lens_ran {
     uint64_t warps, lanes;
 } gm_lens_ran;
 
+/* What some executions of a site looked like: the first one, and how many like it there were. First means in the unit
+ * (block, or cluster) with the lowest number, and there in the order of execution, so that it does not depend on the
+ * number of threads; `times` for the same reason. */
+typedef struct gm_lens_pattern {
+    uint32_t site;
+    uint8_t space;    /* GM_SPACE_GLOBAL, _SHARED or _LOCAL */
+    uint8_t distinct; /* 0: stands for all executions of the same cost. 1: for those of the first unit with the same
+                         addresses in shared memory */
+    uint16_t bytes;   /* of a lane's access, as it was counted */
+    uint32_t active;  /* lanes */
+    uint32_t cost;    /* sectors, or wavefronts of shared memory */
+    uint64_t times;
+    const char *rule;     /* how it was counted: "global load", "shared inc", "matrix x4", "copy" ... */
+    uint64_t unit, order; /* of the first: by these patterns are sorted */
+    uint64_t block;       /* number in the grid, x fastest */
+    uint32_t warp;
+    uint32_t target[GM_LANES];  /* of cp.async.cg: places in shared memory */
+    uint64_t address[GM_LANES]; /* device addresses; offsets in the block's shared, or the thread's local, memory */
+} gm_lens_pattern;
+
+/* Of a site's accesses to shared memory, so many different ones are kept, among so many executions of the first unit.
+ */
+enum { GM_LENS_DISTINCT = 64, GM_LENS_LOOKED_AT = 4096 };
+
 typedef struct gm_lens_result {
     gm_status ended;       /* GM_OK, or what ended it early: GM_LENS_LIMIT, GM_LENS_DEADLOCK, GM_LENS_INTERRUPTED */
     uint64_t instructions; /* warp instructions executed */
@@ -203,6 +227,8 @@ typedef struct gm_lens_result {
     size_t site_count;
     gm_lens_ran *ran; /* one a stretch of the kernel, in its order */
     size_t stretch_count;
+    gm_lens_pattern *patterns; /* by site, distinct, space, cost (distinct ones in order of execution) */
+    size_t pattern_count;
     struct gm_findings *findings; /* findings.h; NULL where there are none */
 } gm_lens_result;
 

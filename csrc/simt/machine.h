@@ -2,8 +2,9 @@
  *   lower*.c, flow.c   PTX becomes a gm_program
  *   exec*.inc.h        the handlers of handlers.def, compiled once an ISA variant by machine_<isa>.c
  *   warp.c barrier.c   lanes that go different ways, and where they meet
- *   blocks.c           blocks, and whose turn it is          reach.c   memory: bounds, counting, findings
+ *   blocks.c           blocks, and whose turn it is          reach.c   memory: bounds, findings
  *   mbarrier.c bulk.c  barriers in memory, bulk copies       values.c  values that nobody gave
+ *   tally.c            what accesses cost                    patterns.c  what they looked like
  *
  * A register is a slot of 32 lanes in a frame: 64, 128, 256 or 512 bytes for 16, 32, 64 and 128 bits (two planes of 64
  * bits, the low one first). A predicate is a word, one bit a lane. Immediates, special registers and the entry's
@@ -112,6 +113,25 @@ typedef struct gm_segment {
 
 typedef enum gm_shape { GM_SHAPE_ANY, GM_SHAPE_ROW, GM_SHAPE_SAME } gm_shape;
 
+/* When and where something was executed. Orders are those of one worker. */
+typedef struct gm_when {
+    uint64_t unit, order, block;
+    uint32_t warp;
+} gm_when;
+
+/* The first execution of a pattern at one phase, and the address of its first active lane. */
+typedef struct gm_met {
+    gm_when when;
+    uint64_t at;
+} gm_met;
+
+/* What a worker keeps of a site: patterns in the order in which they came. */
+typedef struct gm_seen {
+    gm_lens_pattern *list;
+    uint32_t count, capacity, distinct, looked_at;
+    uint64_t hash[GM_LENS_DISTINCT]; /* of the distinct ones, in their order */
+} gm_seen;
+
 /* One way in which a site's lanes lay to one another, and how often it was met at each place in a 128-byte line: what
  * an instruction costs depends on nothing else, so it is worked out once for all of them, when the run ends. */
 typedef struct gm_pattern {
@@ -126,6 +146,7 @@ typedef struct gm_pattern {
         uint32_t narrow[GM_LANES]; /* shared */
     };
     uint64_t hits[GM_PHASES];
+    gm_met met[GM_PHASES]; /* where there are hits */
 } gm_pattern;
 
 /* A site as one worker sees it. */
@@ -139,6 +160,7 @@ typedef struct gm_site_state {
     uint64_t missed[GM_LANES]; /* the last unknown pattern: kept when it comes twice running */
     uint64_t idle;             /* executions with no lane */
     gm_lens_counts counts;
+    gm_seen seen;
 } gm_site_state;
 
 /* --- warps ----------------------------------------------------------------------------------------------------- */
@@ -316,6 +338,7 @@ struct gm_worker {
     gm_lens_ran *ran; /* one a stretch of the program */
     gm_findings findings;
     uint64_t instructions, blocks;
+    uint64_t noted;      /* accesses that patterns.c has been told of: their order */
     uint64_t reported;   /* of `instructions`, those added to run->instructions */
     gm_unit *free_units; /* set up, not in use */
     gm_unit *resident, *last;
@@ -398,7 +421,6 @@ uint32_t gm_reach_copy(gm_warp *w, const gm_insn *in, uint32_t lanes, uint32_t r
 void gm_fence(gm_warp *w);
 void gm_copy_commit(gm_warp *w, uint32_t lanes);
 void gm_copy_wait(gm_warp *w, uint32_t lanes, uint32_t left, int all);
-void gm_site_settle(const gm_run *run, uint32_t site, gm_site_state *state);
 void gm_watch_accesses(gm_warp *w, const gm_insn *in, const uint32_t in_space[GM_SPACE_COUNT],
                        const uint64_t address[GM_LANES], uint32_t bytes);
 /* What the fast paths have not done yet where shared memory is watched: the pattern's lanes, from the first one's. */
@@ -410,6 +432,25 @@ uint8_t *gm_reach_bytes(gm_warp *w, const gm_insn *in, uint32_t lane, gm_space s
                         uint32_t align, int writes);
 void gm_lock(const void *at); /* of atomics, where several host threads run */
 void gm_unlock(const void *at);
+
+/* tally.c: counts one execution whose lanes of `mask` went to the same space. `fast`: the fast paths may rely on what
+ * is learnt. */
+void gm_tally(gm_warp *w, uint32_t site, gm_space space, uint32_t mask, const uint64_t address[GM_LANES],
+              uint32_t bytes, int fast);
+void gm_tally_local(gm_warp *w, uint32_t site, uint32_t mask, const uint64_t address[GM_LANES], uint32_t bytes);
+void gm_tally_copy(gm_warp *w, uint32_t site, int bypasses, uint32_t writes, uint32_t reads,
+                   const uint64_t source[GM_LANES], const uint32_t target[GM_LANES], uint32_t bytes);
+void gm_site_settle(gm_run *run, uint32_t site, gm_site_state *state);
+
+/* patterns.c */
+gm_when gm_when_now(gm_warp *w);
+void gm_pattern_met(gm_warp *w, gm_pattern *p, uint64_t at); /* the first time at this phase */
+int gm_seen_all(const gm_warp *w, const gm_seen *seen);      /* nothing more has to be looked at one by one */
+/* `one` without addresses; those of inactive lanes are not looked at. */
+void gm_see(gm_run *run, gm_seen *seen, const gm_lens_pattern *one, const uint64_t address[GM_LANES],
+            const uint32_t *target);
+void gm_see_distinct(gm_run *run, gm_seen *seen, const gm_lens_pattern *one, const uint64_t address[GM_LANES]);
+gm_status gm_patterns_collect(gm_lens_result *result, const gm_run *run, const gm_worker *workers, int count);
 
 /* mbarrier.c, bulk.c */
 typedef enum gm_mbarrier_kind {

@@ -1,8 +1,6 @@
-/* What a warp's addresses reach, and what that costs: the long way, taken when a site's lanes lie as they did not
- * before, or where they must not. Wrong accesses become findings, and the others go on. */
+/* What a warp's addresses reach: the long way, taken when a site's lanes lie as they did not before, or where they must
+ * not. Wrong accesses become findings, and the others go on. */
 #include "machine.h"
-#include "../base/integers.h"
-#include "../base/memory.h"
 #include <string.h>
 
 /* --- findings -------------------------------------------------------------------------------------------------- */
@@ -78,152 +76,6 @@ void gm_stop(gm_run *run, gm_status status, const char *text)
         memcpy(run->failure->text, text, length);
         run->failure->text[length] = 0;
     }
-}
-
-/* --- counting -------------------------------------------------------------------------------------------------- */
-
-/* What one execution costs, `times` over. */
-static void charge(const gm_run *run, uint32_t site, gm_lens_counts *counts, gm_space space,
-                   const uint64_t address[GM_LANES], uint32_t mask, uint32_t bytes, uint64_t times)
-{
-    const gm_lens_site *s = &run->program->kernel.sites[site];
-    gm_access access = (gm_access)run->program->site_access[site];
-    if (run->launch->counted && space != GM_SPACE_LOCAL) {
-        const gm_lens_counted *as = &run->launch->counted[site];
-        if (as->lane_bytes == 0)
-            return;
-        bytes = as->lane_bytes, access = (gm_access)as->access;
-        mask = as->elected ? mask & (0 - mask) : mask;
-    }
-    if (space == GM_SPACE_SHARED) {
-        uint32_t narrow[GM_LANES], first = (uint32_t)address[__builtin_ctz(mask)];
-        int matrices = s->kind == GM_SITE_LDMATRIX || s->kind == GM_SITE_STMATRIX;
-        for (int i = 0; i < GM_LANES; i++) /* rows of matrices that could not be reached add nothing */
-            narrow[i] = matrices && !(mask >> i & 1) ? first : (uint32_t)address[i];
-        gm_shared_count c = matrices ? gm_count_matrix(narrow, (39 - (uint32_t)__builtin_clz(mask)) / 8)
-                                     : gm_count_shared(access, narrow, mask, bytes > 16 ? 16 : bytes);
-        counts->shared += c.requests * times;
-        counts->wavefronts += c.wavefronts * times;
-        counts->wavefronts_ideal += c.ideal * times;
-        counts->conflicts += c.conflicts * times;
-    } else {
-        gm_global_count c = gm_count_global(access, address, mask, bytes);
-        counts->requests += c.requests * times;
-        counts->sectors += c.sectors * times;
-        counts->sectors_ideal += c.ideal * times;
-        counts->lines += c.lines * times;
-    }
-}
-
-static int fits(const gm_pattern *p, gm_space space, uint32_t mask, const uint64_t address[GM_LANES], uint64_t first)
-{
-    if (p->space != space || p->mask != mask)
-        return 0;
-    for (uint32_t left = mask; left; left &= left - 1) {
-        uint32_t i = (uint32_t)__builtin_ctz(left);
-        uint64_t relative = address[i] - first;
-        if (space == GM_SPACE_SHARED ? (uint32_t)relative != p->narrow[i] : relative != p->wide[i])
-            return 0;
-    }
-    return 1;
-}
-
-static void settle_pattern(const gm_run *run, uint32_t site, gm_lens_counts *counts, gm_pattern *p)
-{
-    uint64_t address[GM_LANES];
-    uint32_t bytes = run->program->kernel.sites[site].lane_bytes;
-    for (uint64_t phase = 0; phase < GM_PHASES; phase++) {
-        uint64_t times = p->hits[phase];
-        if (times == 0)
-            continue;
-        for (int i = 0; i < GM_LANES; i++)
-            address[i] = p->space == GM_SPACE_SHARED ? (uint64_t)(uint32_t)(0x40000000u + phase + p->narrow[i])
-                                                     : (UINT64_C(1) << 40) + phase + p->wide[i];
-        counts->executions += times;
-        counts->lanes += times * (uint64_t)__builtin_popcount(p->mask);
-        charge(run, site, counts, (gm_space)p->space, address, p->mask, bytes, times);
-        p->hits[phase] = 0;
-    }
-}
-
-/* Keeps the pattern, in the place of the oldest if there are many. NULL: it is too wide, or there is no memory. */
-static gm_pattern *keep(gm_worker *worker, uint32_t site, gm_space space, uint32_t mask,
-                        const uint64_t address[GM_LANES], uint32_t bytes)
-{
-    gm_site_state *s = &worker->sites[site];
-    uint64_t first = address[__builtin_ctz(mask)];
-    int64_t low = 0, high = 0;
-    for (uint32_t left = mask; left; left &= left - 1) {
-        int64_t relative = (int64_t)(address[__builtin_ctz(left)] - first);
-        low = gm_least(low, relative), high = gm_most(high, relative);
-    }
-    if (low < -INT32_MAX || high > INT32_MAX)
-        return NULL;
-    gm_pattern *p;
-    if (s->used < GM_PATTERNS) {
-        p = gm_alloc(sizeof *p);
-        if (p == NULL)
-            return NULL;
-        s->patterns[s->used++] = p;
-    } else {
-        p = s->patterns[s->oldest];
-        s->oldest = (uint8_t)((s->oldest + 1) % GM_PATTERNS);
-        settle_pattern(worker->run, site, &s->counts, p);
-    }
-    memset(p, 0, sizeof *p);
-    p->mask = mask, p->space = (uint8_t)space, p->low = low, p->span = (uint64_t)(high - low) + bytes;
-    int row = mask == GM_FULL, same = 1;
-    for (uint32_t left = mask; left; left &= left - 1) {
-        uint32_t i = (uint32_t)__builtin_ctz(left);
-        uint64_t relative = address[i] - first;
-        if (space == GM_SPACE_SHARED)
-            p->narrow[i] = (uint32_t)relative;
-        else
-            p->wide[i] = relative;
-        p->low_bits |= (uint32_t)relative;
-        row &= relative == (uint64_t)i * bytes;
-        same &= relative == 0;
-    }
-    p->shape = row ? GM_SHAPE_ROW : same ? GM_SHAPE_SAME : GM_SHAPE_ANY;
-    return p;
-}
-
-/* Counts one execution. `fast`: the fast paths may rely on what is learnt. */
-static void count(gm_worker *worker, uint32_t site, gm_space space, uint32_t mask, const uint64_t address[GM_LANES],
-                  uint32_t bytes, int fast)
-{
-    gm_site_state *s = &worker->sites[site];
-    uint64_t first = address[__builtin_ctz(mask)];
-    for (uint32_t k = 0; k < s->used; k++)
-        if (fits(s->patterns[k], space, mask, address, first)) {
-            s->patterns[k]->hits[first % GM_PHASES]++;
-            s->last = fast ? s->patterns[k] : s->last;
-            return;
-        }
-    int twice = s->missed_mask == mask && s->missed_space == space;
-    for (uint32_t left = mask; left; left &= left - 1) {
-        uint32_t i = (uint32_t)__builtin_ctz(left);
-        twice &= s->missed[i] == address[i] - first;
-        s->missed[i] = address[i] - first;
-    }
-    s->missed_mask = mask, s->missed_space = (uint8_t)space;
-    gm_pattern *p = twice ? keep(worker, site, space, mask, address, bytes) : NULL;
-    if (p) {
-        p->hits[first % GM_PHASES]++;
-        s->last = fast ? p : s->last;
-        return;
-    }
-    s->counts.executions++;
-    s->counts.lanes += (uint64_t)__builtin_popcount(mask);
-    charge(worker->run, site, &s->counts, space, address, mask, bytes, 1);
-}
-
-void gm_site_settle(const gm_run *run, uint32_t site, gm_site_state *s)
-{
-    for (uint32_t k = 0; k < s->used; k++)
-        settle_pattern(run, site, &s->counts, s->patterns[k]);
-    s->counts.executions += s->idle;
-    s->idle = 0;
 }
 
 /* --- reaching -------------------------------------------------------------------------------------------------- */
@@ -314,32 +166,6 @@ static uint8_t *reach_one(gm_warp *w, gm_space space, uint32_t lane, uint64_t ad
     return host;
 }
 
-/* Local memory lies so that the same word of 32 lanes is one line. */
-static void interleave(uint64_t address[GM_LANES], uint32_t mask)
-{
-    for (uint32_t left = mask; left; left &= left - 1) {
-        uint32_t i = (uint32_t)__builtin_ctz(left);
-        address[i] = address[i] / 4 * 128 + i * 4 + address[i] % 4;
-    }
-}
-
-static void count_local(gm_worker *worker, uint32_t site, uint32_t mask, const uint64_t address[GM_LANES],
-                        uint32_t bytes)
-{
-    gm_site_state *s = &worker->sites[site];
-    uint64_t word[GM_LANES];
-    uint64_t requests = s->counts.requests;
-    for (uint32_t at = 0; at < bytes; at += 4) {
-        for (int i = 0; i < GM_LANES; i++)
-            word[i] = address[i] + at;
-        interleave(word, mask);
-        charge(worker->run, site, &s->counts, GM_SPACE_LOCAL, word, mask, bytes < 4 ? bytes : 4, 1);
-    }
-    s->counts.requests = requests + 1;
-    s->counts.executions++;
-    s->counts.lanes += (uint64_t)__builtin_popcount(mask);
-}
-
 uint32_t gm_reach(gm_warp *w, const gm_insn *in, gm_space space, uint32_t mask, const uint64_t address[GM_LANES],
                   uint32_t bytes, int writes, uint8_t *where[GM_LANES])
 {
@@ -380,19 +206,20 @@ uint32_t gm_reach(gm_warp *w, const gm_insn *in, gm_space space, uint32_t mask, 
     /* The fast paths tell the watch of shared memory of accesses to it, and nothing else; and go by the segment that is
      * remembered: it must hold every lane. */
     int fast = ok == mask && !worker->run->watch_global &&
-               !(w->watch && worker->run->program->site_how[in->x] & GM_HOW_ORDERS);
+               !(w->watch && worker->run->program->site_how[in->x] & GM_HOW_ORDERS) &&
+               (!in_space[GM_SPACE_SHARED] || gm_seen_all(w, &worker->sites[in->x].seen));
     for (uint32_t left = in_space[GM_SPACE_GLOBAL]; left && fast; left &= left - 1) {
         uint64_t a = own[__builtin_ctz(left)];
         fast = a >= cached->start && a < cached->end && bytes <= cached->end - a;
     }
     int spaces = 0;
     if (in_space[GM_SPACE_GLOBAL])
-        count(worker, in->x, GM_SPACE_GLOBAL, in_space[GM_SPACE_GLOBAL], own, bytes,
-              fast && in_space[GM_SPACE_GLOBAL] == mask && space != GM_SPACE_SHARED),
+        gm_tally(w, in->x, GM_SPACE_GLOBAL, in_space[GM_SPACE_GLOBAL], own, bytes,
+                 fast && in_space[GM_SPACE_GLOBAL] == mask && space != GM_SPACE_SHARED),
             spaces++;
     if (in_space[GM_SPACE_SHARED])
-        count(worker, in->x, GM_SPACE_SHARED, in_space[GM_SPACE_SHARED], own, bytes,
-              fast && in_space[GM_SPACE_SHARED] == mask && space == GM_SPACE_SHARED),
+        gm_tally(w, in->x, GM_SPACE_SHARED, in_space[GM_SPACE_SHARED], own, bytes,
+                 fast && in_space[GM_SPACE_SHARED] == mask && space == GM_SPACE_SHARED),
             spaces++;
     if (in_space[GM_SPACE_CONST] | in_space[GM_SPACE_PARAM]) {
         worker->sites[in->x].counts.executions++;
@@ -400,7 +227,7 @@ uint32_t gm_reach(gm_warp *w, const gm_insn *in, gm_space space, uint32_t mask, 
         spaces++;
     }
     if (in_space[GM_SPACE_LOCAL])
-        count_local(worker, in->x, in_space[GM_SPACE_LOCAL], own, bytes), spaces++;
+        gm_tally_local(w, in->x, in_space[GM_SPACE_LOCAL], own, bytes), spaces++;
     if (spaces > 1) /* one instruction, whatever its lanes meant */
         worker->sites[in->x].counts.executions -= (uint64_t)spaces - 1;
     gm_watch_accesses(w, in, in_space, own, bytes);
@@ -441,20 +268,7 @@ uint32_t gm_reach_copy(gm_warp *w, const gm_insn *in, uint32_t lanes, uint32_t r
         if (wrong[1][kind])
             found_in(w, in, (gm_finding_kind)kind, GM_SPACE_SHARED, bytes, 1, wrong[1][kind], target);
     }
-    s->counts.executions++;
-    s->counts.lanes += (uint64_t)__builtin_popcount(ok);
-    if (ok & reads) {
-        int bypasses = in->e & 1;
-        gm_global_count g = bypasses ? gm_count_copy(source, narrow, ok & reads)
-                                     : gm_count_global(GM_ACCESS_LOAD, source, ok & reads, bytes);
-        s->counts.requests += g.requests, s->counts.sectors += g.sectors;
-        s->counts.sectors_ideal += g.ideal, s->counts.lines += g.lines;
-    }
-    if (ok) {
-        gm_shared_count c = gm_count_copy_shared(narrow, ok, bytes);
-        s->counts.shared += c.requests, s->counts.wavefronts += c.wavefronts;
-        s->counts.wavefronts_ideal += c.ideal, s->counts.conflicts += c.conflicts;
-    }
+    gm_tally_copy(w, in->x, (in->e & 1) != 0, ok, ok & reads, source, narrow, bytes);
     if (w->watch && ok)
         gm_watch_copy(w->watch, in->x, w->index, narrow, ok, bytes);
     if (worker->run->watch_global && ok & reads)
