@@ -85,7 +85,7 @@ RULES = {
 }
 
 SURE = {
-    "proven": "counted from every address that was traced, by the rules measured on hardware",
+    "proven": "counted at every address that was traced, moved as described, by the rules measured on hardware",
     "computed": "counted from the addresses that were recorded, taken to stand for all",
     "likely": "holds if the accesses can be arranged as described",
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .advice import Advice, item
-from .chart_sites import LEAST, SECTOR, WARP, buffer_of, others, patterns_of, place_of
+from .chart_sites import LEAST, SECTOR, WARP, buffer_of, others, place_of
 from .steps import Shape, shape_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def coalesced(trace: Trace) -> Iterable[Advice]:
 
 def wasteful_shape(site: Site) -> Shape | None:
     """How the lanes lie in the executions that waste most; None where nothing was recorded."""
-    recorded = [pattern for pattern in patterns_of(site) if any(address is not None for address in pattern.addresses)]
+    recorded = [pattern for pattern in site.patterns if any(address is not None for address in pattern.addresses)]
     if not recorded:
         return None
     shapes = [(shape_of(pattern.addresses, site.width), pattern) for pattern in recorded]

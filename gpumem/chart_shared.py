@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .advice import Advice, item
-from .chart_sites import LEAST, others, patterns_of, place_of
+from .chart_sites import LEAST, others, place_of
+from .pattern import DISTINCT
 from .steps import shape_of
-from .swizzle import COUNTED, Access, Remedy, search
+from .swizzle import Access, Remedy, search
 
 if TYPE_CHECKING:
+    from .pattern import Pattern
     from .trace import Site, Trace
 
 
@@ -35,8 +37,7 @@ def same_array(sites: Sequence[Site], first: int) -> list[int]:
     Where nothing was recorded, those of the same line.
     """
     touched = {
-        i: {address for pattern in patterns_of(site) if pattern.space == "shared" for address in pattern.addresses}
-        - {None}
+        i: {address for pattern in site.patterns if pattern.space == "shared" for address in pattern.addresses} - {None}
         for i, site in enumerate(sites)
         if site.shared
     }
@@ -52,29 +53,31 @@ def same_array(sites: Sequence[Site], first: int) -> list[int]:
             seen |= touched[i]
 
 
-def shared_of(site: Site) -> list[Any]:
-    """What was recorded of a site's executions that went to shared memory."""
-    return [pattern for pattern in patterns_of(site) if pattern.space == "shared"]
-
-
 def overlap(held: set[int | None], seen: set[int | None]) -> bool:
     """Whether two sets of addresses share one."""
     return not held.isdisjoint(seen)
 
 
 def accesses_of(sites: Sequence[Site]) -> tuple[list[Access], bool]:
-    """What the search is given, and whether it is all that was traced."""
+    """What the search is given, and whether it stands for all that was executed.
+
+    The lens keeps the different accesses of the first block, with how often each was executed there. Where their costs
+    add up to those of all blocks, each block did as the first one.
+    """
     made, whole = [], True
     for site in sites:
-        recorded = shared_of(site)
-        if site.kind not in COUNTED or not recorded:
-            whole = False
-            continue
-        access = Access.of(
-            site.kind, site.width, [pattern.addresses for pattern in recorded], [pattern.times for pattern in recorded]
-        )
-        whole = whole and access.cost() == (site.wavefronts, site.conflicts)
-        made.append(access)
+        ways: dict[tuple[str, int], list[Pattern]] = {}
+        for pattern in site.distinct:
+            ways.setdefault((pattern.rule, pattern.width), []).append(pattern)
+        seen = sum(pattern.times for pattern in site.distinct)
+        scale = site.shared / seen if seen else 0.0
+        costs = [0, 0]
+        for (rule, width), rows in ways.items():
+            times = [scale * pattern.times for pattern in rows]
+            access = Access.of(rule, width, [pattern.addresses for pattern in rows], times)
+            costs = [had + cost for had, cost in zip(costs, access.cost(), strict=True)]
+            made.append(access)
+        whole = whole and len(site.distinct) < DISTINCT and costs == [site.wavefronts, site.conflicts]
     return made, whole
 
 
@@ -103,8 +106,7 @@ def conflicting(sites: Sequence[Site], site: Site, total: int) -> Advice:
         )
     least = min(remedy.wavefronts for remedy in found)
     best = [remedy for remedy in found if remedy.wavefronts == least]
-    scale = 1.0 if whole else now["wavefronts"] / max(sum(access.cost()[0] for access in accesses), 1)
-    after = {"wavefronts": round(scale * least), "conflicts": round(scale * best[0].conflicts)}
+    after = {"wavefronts": least, "conflicts": best[0].conflicts}
     ways = [said_of(remedy) for remedy in best]
     if doubling(site):
         ways.append("let neighbouring threads take neighbouring words (sequential addressing)")
@@ -140,5 +142,5 @@ def code_of(remedy: Remedy, pitch: int) -> tuple[str, ...]:
 
 def doubling(site: Site) -> bool:
     """Whether a site's steps are of several lengths: a reduction that strides."""
-    steps = {shape.step for pattern in patterns_of(site) if (shape := shape_of(pattern.addresses, site.width)).even}
+    steps = {shape.step for pattern in site.distinct if (shape := shape_of(pattern.addresses, site.width)).even}
     return len({step for step in steps if step > site.width}) > 1

@@ -23,12 +23,7 @@ def place_of(site: Site) -> tuple[Any, ...]:
     return (site.file, site.line, site.kind, site.width) if site.file and site.line else (site.ptx_line,)
 
 
-def patterns_of(site: Site) -> tuple[Any, ...]:
-    """What was recorded of a site's executions."""
-    return getattr(site, "patterns", ())
-
-
 def buffer_of(site: Site) -> str | None:
     """The argument that a site's recorded executions all went to."""
-    names = {pattern.buffer for pattern in patterns_of(site)}
+    names = {pattern.buffer for pattern in site.patterns}
     return names.pop() if len(names) == 1 else None

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
-from . import advise_command
+from . import advise_command, exercise_command
 from .errors import UsageError, WrongResultError
 from .table import Shown
 
@@ -161,6 +161,7 @@ def parser() -> Parser:
     trace.add_argument("--html", type=Path, metavar="FILE", help="also write the report as a page")
 
     advise_command.register(command, launched)
+    exercise_command.register(command)
 
     profile = command(
         "profile",
@@ -344,13 +345,6 @@ def run_trace(options: argparse.Namespace) -> None:
         raise WrongResultError(f"hazards in {result.kernel}: {kinds}; see the report")
 
 
-def run_advise(options: argparse.Namespace) -> int:
-    """What to change in a kernel."""
-    from .advise_command import run
-
-    return run(options)
-
-
 def run_profile(options: argparse.Namespace) -> None:
     """A kernel, or a stage, on a GPU under Nsight Compute."""
     from .trace_command import profiled
@@ -384,7 +378,9 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
     "ladder": run_ladder,
     "bench": run_bench,
     "trace": run_trace,
-    "advise": run_advise,
+    "advise": advise_command.run,
+    "exercises": exercise_command.run_exercises,
+    "check": exercise_command.run_check,
     "profile": run_profile,
     "demo": run_demo,
 }

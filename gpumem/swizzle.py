@@ -20,48 +20,39 @@ PADS = 8  # multiples of the widest access that are tried behind each row
 FARTHEST = 13  # bits of an index that a swizzle may take its rows from
 Rows = np.ndarray[Any, np.dtype[np.int64]]
 
-# How the lens counts an instruction, by the kind of its site.
-COUNTED = {
-    "load": "shared load",
-    "store": "shared store",
-    "atom": "shared atom",
-    "red": "shared atom",
-    "copy": "copy shared",
-}
-
 
 @dataclass(frozen=True)
 class Access:
     """What one instruction did to shared memory: rows of 32 byte addresses (-1: inactive lane), and how often each."""
 
-    kind: str
-    """load, store, atom, red or copy."""
+    rule: str
+    """How it is counted: "shared load", "shared store", "matrix x4" ..., as `Pattern.rule` has it."""
     width: int
     """Bytes of a lane's access."""
     rows: Rows
     """n x 32"""
-    times: Rows
-    """n"""
+    times: np.ndarray[Any, np.dtype[np.float64]]
+    """n; a part of a launch may stand for the whole"""
 
     @classmethod
-    def of(cls, kind: str, width: int, rows: Iterable[Sequence[int | None]], times: Iterable[int]) -> Access:
+    def of(cls, rule: str, width: int, rows: Iterable[Sequence[int | None]], times: Iterable[float]) -> Access:
         """From lists, None for inactive lanes."""
         filled = [[-1 if address is None else address for address in row] for row in rows]
-        return cls(kind, width, np.array(filled, np.int64).reshape(-1, LANES), np.array(list(times), np.int64))
+        return cls(rule, width, np.array(filled, np.int64).reshape(-1, LANES), np.array(list(times), np.float64))
 
     def cost(self, moved: Rows | None = None) -> tuple[int, int]:
         """Wavefronts and conflicts of all executions, at the addresses given instead of its own.
 
-        >>> column = Access.of("load", 4, [[128 * lane for lane in range(32)]], [10])
+        >>> column = Access.of("shared load", 4, [[128 * lane for lane in range(32)]], [10])
         >>> column.cost(), column.cost(column.rows // 128 * 132)
         ((320, 310), (10, 0))
         """
         rows = self.rows if moved is None else moved
         active = ((self.rows >= 0).astype(np.uint32) << np.arange(LANES, dtype=np.uint32)).sum(1, dtype=np.uint32)
         shared = np.where(self.rows >= 0, rows, 0).astype(np.uint32)
-        raw = _core._count(COUNTED[self.kind], shared.astype(np.uint64), shared, active, self.width)
+        raw = _core._count(self.rule, shared.astype(np.uint64), shared, active, self.width)
         counted = np.frombuffer(raw, np.uint32).reshape(-1, 4).astype(np.int64)
-        return int(counted[:, 1] @ self.times), int(counted[:, 3] @ self.times)
+        return round(float(counted[:, 1] @ self.times)), round(float(counted[:, 3] @ self.times))
 
 
 @dataclass(frozen=True)
@@ -151,8 +142,8 @@ def search(accesses: Sequence[Access]) -> tuple[Remedy | None, Remedy | None, in
 
     A 32 x 32 tile of float that is written along rows and read along columns:
 
-    >>> rows = Access.of("store", 4, [[4 * lane for lane in range(32)]], [32])
-    >>> columns = Access.of("load", 4, [[128 * lane for lane in range(32)]], [32])
+    >>> rows = Access.of("shared store", 4, [[4 * lane for lane in range(32)]], [32])
+    >>> columns = Access.of("shared load", 4, [[128 * lane for lane in range(32)]], [32])
     >>> padding, swizzle, pitch = search([rows, columns])
     >>> padding.element(pitch), swizzle.cutlass(), padding.conflicts, swizzle.conflicts
     ('tile[..][32 + 1]', 'Swizzle<5, 0, 5>', 0, 0)
@@ -161,7 +152,7 @@ def search(accesses: Sequence[Access]) -> tuple[Remedy | None, Remedy | None, in
     if not used:
         return None, None, 0
     start = min(int(access.rows[access.rows >= 0].min()) for access in used) // ROUND * ROUND
-    used = [Access(a.kind, a.width, np.where(a.rows >= 0, a.rows - start, -1), a.times) for a in used]
+    used = [Access(a.rule, a.width, np.where(a.rows >= 0, a.rows - start, -1), a.times) for a in used]
     unit, widest = min(access.width for access in used), max(access.width for access in used)
     now = total(used, None)[0]
     steps = distances(used)
@@ -189,11 +180,11 @@ def total(accesses: Iterable[Access], move: Callable[[Rows], Rows] | None) -> tu
 
 def distances(accesses: Iterable[Access]) -> list[int]:
     """Bytes between neighbouring lanes of the rows that conflict, the most expensive first."""
-    weight: dict[int, int] = {}
+    weight: dict[int, float] = {}
     for access in accesses:
         for row, times in zip(access.rows, access.times, strict=True):
-            alone = Access(access.kind, access.width, row[None], np.ones(1, np.int64))
-            conflicts = alone.cost()[1] * int(times)
+            alone = Access(access.rule, access.width, row[None], np.ones(1))
+            conflicts = alone.cost()[1] * float(times)
             steps = np.abs(np.diff(row[row >= 0]))
             steps = steps[steps > access.width]
             if conflicts and len(steps):

@@ -1,0 +1,8 @@
+// fails: result: items of data are wrong
+extern "C" __global__ void advance(float *data, float dt, int n, int pitch)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        for (int f = 0; f < 3; f++)
+            data[f * n + i] += data[(f + 3) * n + i] * dt;
+}

@@ -1,0 +1,13 @@
+// fails: hazard: out-of-bounds|result: items of out are wrong
+extern "C" __global__ void row_sums(int *out, const int *in, int rows)
+{
+    __shared__ int tile[32][33];
+    int t = threadIdx.x, first = blockIdx.x * 32;
+    for (int k = 0; k < 32; k++)
+        tile[k][t] = in[(first + k) * 32 + t];
+    __syncthreads();
+    int sum = 0;
+    for (int k = 0; k < 32; k++)
+        sum += tile[t][k];
+    out[first + t] = sum;
+}

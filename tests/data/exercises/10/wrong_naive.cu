@@ -1,0 +1,10 @@
+// fails: counters: stores take
+extern "C" __global__ void transpose(float *out, const float *in, int rows, int cols)
+{
+    int c = blockIdx.x * 32 + threadIdx.x;
+    for (int k = threadIdx.y; k < 32; k += 8) {
+        int r = blockIdx.y * 32 + k;
+        if (r < rows && c < cols)
+            out[c * rows + r] = in[r * cols + c];
+    }
+}

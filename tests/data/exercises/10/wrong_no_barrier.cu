@@ -1,0 +1,14 @@
+// fails: hazard: race-shared
+extern "C" __global__ void transpose(float *out, const float *in, int rows, int cols)
+{
+    __shared__ float tile[32][33];
+    int r = blockIdx.y * 32, c = blockIdx.x * 32 + threadIdx.x;
+    for (int k = threadIdx.y; k < 32; k += 8)
+        if (r + k < rows && c < cols)
+            tile[k][threadIdx.x] = in[(r + k) * cols + c];
+    c = blockIdx.x * 32;
+    r += threadIdx.x;
+    for (int k = threadIdx.y; k < 32; k += 8)
+        if (r < rows && c + k < cols)
+            out[(c + k) * rows + r] = tile[threadIdx.x][k];
+}

@@ -1,0 +1,15 @@
+// fails: hazard: |result: items of out are wrong
+extern "C" __global__ void transpose(float *out, const float *in, int rows, int cols)
+{
+    __shared__ float tile[32][33];
+    int r = blockIdx.y * 32, c = blockIdx.x * 32 + threadIdx.x;
+    for (int k = threadIdx.y; k < 32; k += 8)
+        if (r + k < rows && c < cols)
+            tile[k][threadIdx.x] = in[(r + k) * 256 + c];
+    __syncthreads();
+    c = blockIdx.x * 32;
+    r += threadIdx.x;
+    for (int k = threadIdx.y; k < 32; k += 8)
+        if (r < rows && c + k < cols)
+            out[(c + k) * 192 + r] = tile[threadIdx.x][k];
+}
