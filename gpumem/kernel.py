@@ -111,6 +111,11 @@ class Kernel:
                 return f"{opcode} in line {line} of the PTX"
         return ""
 
+    @property
+    def listens(self) -> str:
+        """The first volatile load of global memory, or "": blocks talk by it where they write what it reads."""
+        return f"{self._kernel['listens']} in line {self._kernel['listens_line']}" if self._kernel["listens"] else ""
+
     def trace(
         self,
         grid: Dim,

@@ -6,13 +6,16 @@ import ctypes
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from functools import reduce
 from itertools import pairwise
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .arguments import Buffer, Layout
+from .errors import UsageError
 from .pattern import Row, joined_patterns
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ def spread(kernel: Kernel, executor: Executor, launch: Launch, layout: Layout, s
         for future in futures:
             future.cancel()
         raise
+    refuse_talk(kernel, layout, [result for result, _ in results])
     for _, changes in results:
         for target, change in zip(memory, changes, strict=True):
             if change is not None:
@@ -58,8 +62,25 @@ def spread(kernel: Kernel, executor: Executor, launch: Launch, layout: Layout, s
     return joined([result for result, _ in results])
 
 
+MET_BOTH = 3  # GM_MET_BOTH
+
+
+def refuse_talk(kernel: Kernel, layout: Layout, results: Sequence[dict[str, Any]]) -> None:
+    """Raises UsageError where blocks read by volatile loads what others write: parts would not see one another."""
+    names = [f"the array {buffer.name}" for buffer in layout.buffers] + ["a variable of the module"]
+    for name, *met in zip(names, *(result["met"] for result in results if result["met"]), strict=False):
+        if any(met) and reduce(or_, met) == MET_BOTH:
+            raise UsageError(
+                f"{kernel.name}: its blocks may depend on one another: {kernel.listens} reads {name}, which they "
+                "write; so they cannot be spread over an executor: leave it out"
+            )
+
+
 def workers_of(executor: Executor) -> int:
-    """How many workers an executor has, as far as it tells."""
+    """How many workers an executor has, as far as it tells: a pool, or a Dask client (or its executor)."""
+    cores = getattr(getattr(executor, "_client", executor), "ncores", None)
+    if cores is not None:
+        return max(int(sum(cores().values())), 1)
     return int(getattr(executor, "_max_workers", None) or os.cpu_count() or 1)
 
 

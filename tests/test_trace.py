@@ -6,8 +6,6 @@ import pickle
 import signal
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -76,54 +74,15 @@ def test_a_part_of_a_grid_is_scaled_and_says_so(copy):
     assert "25 of 100 blocks were executed" in str(trace)
 
 
+def result(trace):
+    return trace.counters, [site.to_dict() for site in trace.sites], [finding.to_dict() for finding in trace.findings]
+
+
 @pytest.mark.parametrize("units, fraction, width", [(1, 0.01, 1), (1024, 0.1, 32), (1000, 1.0, 10), (7, 0.5, 7)])
 def test_a_sample_stays_inside_the_grid(units, fraction, width):
     step, count = sampled(units, fraction, width)
     assert 1 <= count <= units
     assert (count - 1) * step < units
-
-
-def result(trace):
-    return trace.counters, [site.to_dict() for site in trace.sites], [finding.to_dict() for finding in trace.findings]
-
-
-@pytest.mark.parametrize("kind", ["threads", "processes"])
-def test_an_executor_gives_what_one_process_gives(copy, kind):
-    alone = traced(copy)
-    if kind == "threads":
-        pool = ThreadPoolExecutor(3)
-    else:
-        pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"))
-    with pool as executor:
-        spread = traced(copy, executor=executor)
-        few = traced(copy, 100, executor=executor)
-    assert result(spread[2]) == result(alone[2])
-    assert (spread[0] == spread[1]).all()
-    assert (few[0] == few[1]).all()
-
-
-def test_findings_of_an_executor_are_those_of_one_process(copy):
-    def wrong(**options):
-        out, x = np.zeros(1000, "f4"), np.zeros(3000, "f4")
-        return copy.trace(24, 128, out, x, 3000, machine_code=False, **options)
-
-    with ThreadPoolExecutor(4) as executor:
-        spread = wrong(executor=executor)
-    alone = wrong()
-    assert result(spread) == result(alone)
-    assert [(finding.kind, finding.lanes) for finding in alone.findings] == [("out-of-bounds", 2000)]
-    assert alone.findings[0].examples[0]["buffer"] == "argument 0"
-    assert alone.findings[0].examples[0]["offset"] == 4000
-    assert "4 bytes at argument 0 +4000" in str(alone.findings[0])
-
-
-def test_blocks_that_may_talk_to_each_other_are_not_spread(cuda_c):
-    kernel = gpumem.Kernel(SOURCE, "count")
-    with ThreadPoolExecutor(1) as executor, pytest.raises(gpumem.UsageError, match=r"depend on one another .*red|atom"):
-        kernel.trace(4, 32, np.zeros(1, "i4"), executor=executor)
-    total = np.zeros(1, "i4")
-    kernel.trace(4, 32, total)
-    assert total[0] == 128
 
 
 def test_cuda_c_with_templates_and_source_lines(cuda_c):

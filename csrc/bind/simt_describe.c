@@ -78,10 +78,11 @@ PyObject *gm_simt_describe(const gm_lens_kernel *kernel)
         Py_XDECREF(sites);
         return NULL;
     }
-    return Py_BuildValue("{s:s,s:N,s:N,s:N,s:I,s:I,s:I,s:(III),s:(III),s:(III),s:z,s:I}", "name", kernel->name,
+    return Py_BuildValue("{s:s,s:N,s:N,s:N,s:I,s:I,s:I,s:(III),s:(III),s:(III),s:z,s:I,s:z,s:I}", "name", kernel->name,
                          "parameters", parameters, "sites", sites, "stretches", stretches, "parameter_bytes",
                          (unsigned)kernel->parameter_bytes, "static_shared", (unsigned)kernel->static_shared,
                          "local_bytes", (unsigned)kernel->local_bytes, "reqntid", DIM(kernel->reqntid), "maxntid",
                          DIM(kernel->maxntid), "cluster", DIM(kernel->cluster), "communicates", kernel->communicates,
-                         "communicates_line", (unsigned)kernel->communicates_line);
+                         "communicates_line", (unsigned)kernel->communicates_line, "listens", kernel->listens,
+                         "listens_line", (unsigned)kernel->listens_line);
 }

@@ -37,11 +37,12 @@ PyObject *gm_simt_result(const gm_lens_result *result, const char *text, const g
         Py_XDECREF(patterns);
         return NULL;
     }
-    return Py_BuildValue("{s:s,s:s,s:K,s:K,s:K,s:K,s:N,s:N,s:N,s:K,s:N,s:N}", "ended", endings[result->ended], "why",
-                         result->ended == GM_OK ? "" : text, "instructions", (unsigned long long)result->instructions,
-                         "thread_instructions", (unsigned long long)result->thread_instructions, "blocks",
-                         (unsigned long long)result->blocks, "blocks_total", (unsigned long long)result->blocks_total,
-                         "counts", counts, "ran", ran, "findings", findings, "left_out",
-                         (unsigned long long)(result->findings ? result->findings->left_out : 0), "addresses",
-                         addresses, "patterns", patterns);
+    return Py_BuildValue(
+        "{s:s,s:s,s:K,s:K,s:K,s:K,s:N,s:N,s:N,s:K,s:N,s:N,s:y#}", "ended", endings[result->ended], "why",
+        result->ended == GM_OK ? "" : text, "instructions", (unsigned long long)result->instructions,
+        "thread_instructions", (unsigned long long)result->thread_instructions, "blocks",
+        (unsigned long long)result->blocks, "blocks_total", (unsigned long long)result->blocks_total, "counts", counts,
+        "ran", ran, "findings", findings, "left_out",
+        (unsigned long long)(result->findings ? result->findings->left_out : 0), "addresses", addresses, "patterns",
+        patterns, "met", (const char *)result->met, (Py_ssize_t)result->met_count);
 }

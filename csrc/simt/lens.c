@@ -286,7 +286,6 @@ static double now(void)
 static void oversee(crew *all, gm_run *run)
 {
     const gm_lens_launch *l = run->launch;
-    double until = now() + (l->seconds > 0 ? l->seconds : GM_LENS_SECONDS);
     pthread_mutex_lock(&all->mutex);
     while (all->busy) {
         struct timespec t;
@@ -297,7 +296,7 @@ static void oversee(crew *all, gm_run *run)
         if (pthread_cond_timedwait(&all->changed, &all->mutex, &t) != ETIMEDOUT)
             continue;
         pthread_mutex_unlock(&all->mutex);
-        if (now() > until)
+        if (now() > run->until)
             gm_stop(run, GM_LENS_LIMIT, "the kernel took more than its limit of time");
         if (l->interrupted && l->interrupted(l->context))
             gm_stop(run, GM_LENS_INTERRUPTED, "by the caller");
@@ -421,12 +420,15 @@ static void collect(gm_lens_result *result, gm_run *run, gm_worker *workers, int
     }
 }
 
-gm_status gm_lens_run(const gm_lens *lens, gm_lens_launch *launch, gm_lens_result *result, gm_failure *failure)
+/* One go. `talks` becomes 1, and the rest is of no use, where blocks turned out to talk to one another on several
+ * threads. */
+static gm_status run_once(const gm_lens *lens, gm_lens_launch *launch, int threads, double until, int *talks,
+                          gm_lens_result *result, gm_failure *failure)
 {
     const gm_program *p = &lens->program;
     const gm_lens_isa *isa = isa_named(launch->isa);
     gm_failure stopped = {GM_OK, ""};
-    gm_run run = {.lens = lens, .program = p, .launch = launch, .failure = &stopped};
+    gm_run run = {.lens = lens, .program = p, .launch = launch, .failure = &stopped, .until = until};
     run_memory memory = {0};
     gm_worker *workers = NULL;
     gm_insn *code = NULL;
@@ -447,8 +449,16 @@ gm_status gm_lens_run(const gm_lens *lens, gm_lens_launch *launch, gm_lens_resul
     size_t ran_bytes = (p->kernel.stretch_count + 1) * sizeof *result->ran;
     result->ran = gm_alloc(ran_bytes);
     status = GM_NO_MEMORY;
-    if (!memory.segments || !memory.parameters || !code || !result->counts || !result->findings || !result->ran)
+    if (p->kernel.listens) {
+        result->met_count = launch->buffer_count + 1;
+        result->met = gm_alloc(result->met_count);
+    }
+    if (!memory.segments || !memory.parameters || !code || !result->counts || !result->findings || !result->ran ||
+        (p->kernel.listens && !result->met))
         goto done;
+    if (result->met)
+        memset(result->met, 0, result->met_count);
+    run.met = (_Atomic uint8_t *)result->met;
     memset(result->counts, 0, (p->kernel.site_count + 1) * sizeof *result->counts);
     memset(result->findings, 0, sizeof *result->findings);
     memset(result->ran, 0, ran_bytes);
@@ -471,7 +481,7 @@ gm_status gm_lens_run(const gm_lens *lens, gm_lens_launch *launch, gm_lens_resul
     int wanted = launch->watch & GM_WATCH_GLOBAL || (launch->watch && reads_past_writes(p));
     if (wanted && !(run.watch_global = watch_global(&run)))
         goto done;
-    count = launch->threads > 0 ? launch->threads : 1;
+    count = threads > 0 ? threads : 1;
     count = count > MOST_WORKERS ? MOST_WORKERS : count;
     if ((uint64_t)count > run.unit_count)
         count = run.unit_count ? (int)run.unit_count : 1;
@@ -498,7 +508,8 @@ gm_status gm_lens_run(const gm_lens *lens, gm_lens_launch *launch, gm_lens_resul
     if (gm_patterns_collect(result, &run, workers, count))
         status = GM_NO_MEMORY;
     result->blocks_total = (uint64_t)run.grid[0] * run.grid[1] * run.grid[2];
-    if (!status && atomic_load(&run.stop)) {
+    *talks = atomic_load(&run.stop) == GM_STOP_TALK;
+    if (!status && !*talks && atomic_load(&run.stop)) {
         *failure = stopped;
         status = stopped.status;
     }
@@ -525,6 +536,53 @@ done:
     return status;
 }
 
+/* Copies the buffers that a kernel may write to where they are kept, or back. */
+static void keep_or_restore(const gm_lens_launch *launch, uint8_t *kept, int restore)
+{
+    for (size_t i = 0; i < launch->buffer_count; i++) {
+        const gm_lens_buffer *b = &launch->buffers[i];
+        if (b->read_only || b->size == 0)
+            continue;
+        memcpy(restore ? b->memory : kept, restore ? kept : b->memory, b->size);
+        kept += b->size;
+    }
+}
+
+/* A copy of all that the kernel may write; NULL where that is more than the run may take. */
+static uint8_t *keep(const gm_lens_launch *launch)
+{
+    uint64_t limit = launch->memory ? launch->memory : GM_LENS_MEMORY, total = 1;
+    for (size_t i = 0; i < launch->buffer_count; i++) {
+        uint64_t size = launch->buffers[i].read_only ? 0 : launch->buffers[i].size;
+        if (size > limit || total + size > limit)
+            return NULL;
+        total += size;
+    }
+    uint8_t *kept = gm_alloc(total);
+    if (kept)
+        keep_or_restore(launch, kept, 0);
+    return kept;
+}
+
+gm_status gm_lens_run(const gm_lens *lens, gm_lens_launch *launch, gm_lens_result *result, gm_failure *failure)
+{
+    const gm_lens_kernel *kernel = &lens->program.kernel;
+    double until = now() + (launch->seconds > 0 ? launch->seconds : GM_LENS_SECONDS);
+    int threads = launch->threads, talks = 0;
+    uint8_t *kept = NULL;
+    if (kernel->listens && threads > 1 && !kernel->communicates && !(launch->watch & GM_WATCH_GLOBAL) &&
+        !(kept = keep(launch)))
+        threads = 1;
+    gm_status status = run_once(lens, launch, threads, until, &talks, result, failure);
+    if (talks && kept) {
+        keep_or_restore(launch, kept, 1);
+        gm_lens_result_free(result);
+        status = run_once(lens, launch, 1, until, &talks, result, failure);
+    }
+    gm_free(kept);
+    return status;
+}
+
 void gm_lens_result_free(gm_lens_result *result)
 {
     if (result->findings)
@@ -533,5 +591,6 @@ void gm_lens_result_free(gm_lens_result *result)
     gm_free(result->counts);
     gm_free(result->ran);
     gm_free(result->patterns);
+    gm_free(result->met);
     memset(result, 0, sizeof *result);
 }

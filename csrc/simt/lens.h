@@ -72,11 +72,16 @@ typedef struct gm_lens_kernel {
     size_t site_count;
     const gm_lens_stretch *stretches; /* all instructions of the kernel and of what it calls */
     size_t stretch_count;
-    /* Blocks may talk to each other: atomics whose result is read, floating-point reductions, or volatile, relaxed or
-     * acquire loads of global memory. Such a kernel runs on one thread, so that its results and counters are the same
-     * every time, and its blocks can't be spread over processes. NULL, or the opcode in question: */
+    /* Blocks may talk to each other: atomics whose result is read, floating-point reductions, or relaxed or acquire
+     * loads of global memory. Such a kernel runs on one thread, so that its results and counters are the same every
+     * time, and its blocks can't be spread over processes. NULL, or the opcode in question: */
     const char *communicates;
     uint32_t communicates_line;
+    /* Volatile loads of global memory: blocks talk so only through a buffer that is also written, which shows when they
+     * run (gm_lens_result.met). Such a kernel runs on all threads until it does; then again, on one. NULL, or the first
+     * of them: */
+    const char *listens;
+    uint32_t listens_line;
 } gm_lens_kernel;
 
 /* Parses `text`, checks all of it and decodes the entry `kernel` (NULL: the only one there is). `file` is how messages
@@ -217,6 +222,9 @@ typedef struct gm_lens_pattern {
  */
 enum { GM_LENS_DISTINCT = 64, GM_LENS_LOOKED_AT = 4096 };
 
+/* What a run did with a buffer, where the kernel has volatile loads. */
+enum { GM_MET_STORE = 1, GM_MET_VOLATILE_LOAD = 2, GM_MET_BOTH = 3 };
+
 typedef struct gm_lens_result {
     gm_status ended;       /* GM_OK, or what ended it early: GM_LENS_LIMIT, GM_LENS_DEADLOCK, GM_LENS_INTERRUPTED */
     uint64_t instructions; /* warp instructions executed */
@@ -230,6 +238,8 @@ typedef struct gm_lens_result {
     gm_lens_pattern *patterns; /* by site, distinct, space, cost (distinct ones in order of execution) */
     size_t pattern_count;
     struct gm_findings *findings; /* findings.h; NULL where there are none */
+    uint8_t *met; /* GM_MET_*, of each buffer, then of the module's own variables together; NULL: it never listens */
+    size_t met_count;
 } gm_lens_result;
 
 /* Runs the launch. A launch that no GPU would take (too many threads or shared bytes, a parameter block of the wrong

@@ -79,10 +79,14 @@ static const char *space_word(gm_space space)
 }
 
 /* Blocks may talk through this. */
-static void may_communicate(gm_lower *l)
+static void may_communicate(gm_lower *l, int is_volatile)
 {
     gm_lens_kernel *k = &l->program->kernel;
-    if (!k->communicates) {
+    if (is_volatile && !k->listens) {
+        k->listens = l->opcode;
+        k->listens_line = l->inst->line;
+    }
+    if (!is_volatile && !k->communicates) {
         k->communicates = l->opcode;
         k->communicates_line = l->inst->line;
     }
@@ -184,7 +188,7 @@ void gm_lower_load_or_store(gm_lower *l, int writes)
         in->x = gm_lower_site(l, writes ? GM_SITE_STORE : GM_SITE_LOAD, space,
                               writes ? GM_ACCESS_STORE : GM_ACCESS_LOAD, gm_lower_how_of(l, writes, 0), item * n);
     if (strong && !writes && (space == GM_SPACE_GLOBAL || space == GM_SPACE_GENERIC))
-        may_communicate(l);
+        may_communicate(l, sem == GM_MOD_VOLATILE);
 }
 
 uint32_t gm_lower_atom(const gm_ptx_inst *inst)
@@ -255,7 +259,7 @@ void gm_lower_atomics(gm_lower *l, int gives)
                                        : GM_ACCESS_ATOM,
                           gm_lower_how_of(l, 1, 1), item * n);
     if (space != GM_SPACE_SHARED && (wanted || what == GM_ATOM_EXCH || compares || (atom_type >= GM_ATOM_F32)))
-        may_communicate(l);
+        may_communicate(l, 0);
 }
 
 void gm_lower_copy_async(gm_lower *l)

@@ -328,6 +328,8 @@ typedef struct gm_run {
     _Atomic uint64_t instructions, memory;
     _Atomic int stop;              /* a gm_status other than 0 ends all workers */
     int many;                      /* several host threads: atomics must be theirs too */
+    _Atomic uint8_t *met;          /* gm_lens_result.met while it runs; NULL: the kernel does not listen */
+    double until;                  /* of the monotonic clock, in seconds */
     gm_watch_global *watch_global; /* NULL: not watched */
     gm_failure *failure;           /* written by whoever sets `stop` */
 } gm_run;
@@ -349,6 +351,9 @@ struct gm_worker {
 struct gm_machine {
     gm_handler *const *handlers; /* GM_DO_COUNT */
 };
+
+/* gm_run.stop: blocks talk through volatile loads, and run on several threads. */
+enum { GM_STOP_TALK = GM_STATUS_COUNT };
 
 enum { GM_TURN = 16384, GM_SHORT_TURN = 64, GM_ASKS = 16, GM_NOWHERE = 0xffffffff };
 

@@ -130,11 +130,24 @@ static uint8_t *shared_at(gm_warp *w, uint64_t address, uint32_t bytes)
     return block->shared + at;
 }
 
+/* Keeps what is done with a buffer where the kernel has volatile loads; ends a run on several threads whose blocks may
+ * see one another so. */
+static void meet(gm_run *run, const gm_segment *s, unsigned met)
+{
+    if (run->met == NULL || met == 0)
+        return;
+    size_t at = s->buffer >= 0 ? (size_t)s->buffer : run->launch->buffer_count;
+    unsigned all = atomic_fetch_or(&run->met[at], (uint8_t)met) | met;
+    int none = 0;
+    if (all == GM_MET_BOTH && run->many)
+        atomic_compare_exchange_strong(&run->stop, &none, GM_STOP_TALK);
+}
+
 /* Host memory of one lane's access, or NULL and the finding. */
 static uint8_t *reach_one(gm_warp *w, gm_space space, uint32_t lane, uint64_t address, uint32_t bytes, int writes,
-                          gm_segment *cached, gm_finding_kind *why)
+                          unsigned met, gm_segment *cached, gm_finding_kind *why)
 {
-    const gm_run *run = w->worker->run;
+    gm_run *run = w->worker->run;
     *why = GM_FINDING_OUT_OF_BOUNDS;
     uint8_t *host = NULL;
     if (space == GM_SPACE_SHARED) {
@@ -156,7 +169,10 @@ static uint8_t *reach_one(gm_warp *w, gm_space space, uint32_t lane, uint64_t ad
                 return NULL;
             }
             host = s->host + (address - s->start);
-            *cached = *s;
+            if (s != cached) { /* a site meets each buffer here first */
+                meet(run, s, met);
+                *cached = *s;
+            }
         }
     }
     if (host && address & (bytes - 1)) {
@@ -171,6 +187,8 @@ uint32_t gm_reach(gm_warp *w, const gm_insn *in, gm_space space, uint32_t mask, 
 {
     gm_worker *worker = w->worker;
     gm_segment none = {0}, *cached = in->x == GM_NOWHERE ? &none : &worker->sites[in->x].segment;
+    const int listens = in->x != GM_NOWHERE && worker->run->program->site_how[in->x] & GM_HOW_VOLATILE;
+    const unsigned met = writes ? GM_MET_STORE : listens ? GM_MET_VOLATILE_LOAD : 0;
     uint64_t own[GM_LANES];
     uint32_t in_space[GM_SPACE_COUNT] = {0}, wrong[GM_FINDING_KINDS] = {0}, ok = 0, wrongs = 0;
     for (uint32_t left = mask; left; left &= left - 1) {
@@ -178,7 +196,7 @@ uint32_t gm_reach(gm_warp *w, const gm_insn *in, gm_space space, uint32_t mask, 
         gm_finding_kind why;
         own[i] = address[i];
         gm_space s = space_of(space, &own[i]);
-        where[i] = reach_one(w, s, i, own[i], bytes, writes, cached, &why);
+        where[i] = reach_one(w, s, i, own[i], bytes, writes, met, cached, &why);
         if (where[i])
             in_space[s] |= 1u << i, ok |= 1u << i;
         else
@@ -248,7 +266,7 @@ uint32_t gm_reach_copy(gm_warp *w, const gm_insn *in, uint32_t lanes, uint32_t r
         from[i] = NULL;
         gm_space kind = space_of(GM_SPACE_GENERIC, &a);
         if (reads & bit) {
-            from[i] = kind == GM_SPACE_GLOBAL ? reach_one(w, kind, i, a, bytes, 0, &s->segment, &why) : NULL;
+            from[i] = kind == GM_SPACE_GLOBAL ? reach_one(w, kind, i, a, bytes, 0, 0, &s->segment, &why) : NULL;
             if (kind != GM_SPACE_GLOBAL)
                 why = GM_FINDING_WRONG_SPACE;
             if (!from[i]) {
@@ -256,7 +274,7 @@ uint32_t gm_reach_copy(gm_warp *w, const gm_insn *in, uint32_t lanes, uint32_t r
                 continue;
             }
         }
-        to[i] = reach_one(w, GM_SPACE_SHARED, i, b, bytes, 1, &s->segment, &why);
+        to[i] = reach_one(w, GM_SPACE_SHARED, i, b, bytes, 1, 0, &s->segment, &why);
         if (to[i])
             ok |= bit;
         else
@@ -280,7 +298,7 @@ uint32_t gm_reach_copy(gm_warp *w, const gm_insn *in, uint32_t lanes, uint32_t r
 uint8_t *gm_reach_bytes(gm_warp *w, const gm_insn *in, uint32_t lane, gm_space space, uint64_t address, uint64_t bytes,
                         uint32_t align, int writes)
 {
-    const gm_run *run = w->worker->run;
+    gm_run *run = w->worker->run;
     gm_finding_kind why = GM_FINDING_OUT_OF_BOUNDS;
     uint64_t shown[GM_LANES], own = address;
     uint8_t *host = NULL;
@@ -301,6 +319,8 @@ uint8_t *gm_reach_bytes(gm_warp *w, const gm_insn *in, uint32_t lane, gm_space s
             host = s->host + (own - s->start);
             if (writes && !s->writable)
                 host = NULL, why = GM_FINDING_READ_ONLY;
+            else if (writes)
+                meet(run, s, GM_MET_STORE);
         }
     }
     if (host && own % align)
