@@ -1,8 +1,9 @@
-"""How fast the lens is: warp instructions a second, and beside Numba's CUDA simulator on the same kernel.
+"""How fast the lens is: warp instructions a second, over cores, and beside Numba's CUDA simulator on the same kernel.
 
 usage: python tools/lens_speed.py [--json]
 
-Needs nvcc or NVRTC; Numba's row is left out where Numba is not installed. One core; bounds checks and counters on.
+Needs nvcc or NVRTC; Numba's row is left out where Numba is not installed. Bounds checks and counters are on; accesses
+are counted as the PTX is written.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import numpy as np
 import gpumem
 
 ROUNDS = 5
-SIDE, NUMBA_SIDE = 2048, 64
+SIDE, WHOLE, NUMBA_SIDE = 2048, 4096, 64
 SOURCE = """
 extern "C" __global__ void padded(float *out, const float *in, int n)
 {
@@ -67,28 +68,34 @@ assert (out.reshape(n, n) == x.reshape(n, n).T).all()
 """
 
 
-def seconds(call):
-    """The median of some rounds, after one that is not counted."""
-    call()
-    taken = []
-    for _ in range(ROUNDS):
-        start = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken)
+def seconds(*calls, rounds=ROUNDS):
+    """The median of some rounds of each call, taken in turns, after one round that is not counted."""
+    taken = [[] for _ in calls]
+    for count in range(rounds + 1):
+        for call, times in zip(calls, taken, strict=True):
+            start = time.perf_counter()
+            call()
+            if count:
+                times.append(time.perf_counter() - start)
+    return [statistics.median(times) for times in taken]
 
 
-def transpose(kernel, side, **options):
+def transpose(kernel, side, threads=1, **options):
     """A call that traces the transpose of a square, once checked."""
     x, out = np.arange(side * side, dtype="f4"), np.zeros(side * side, "f4")
     grid = (side // 32, side // 32)
 
     def run():
-        return kernel.trace(grid, (32, 8), out, x, side, threads=1, machine_code=False, **options)
+        return kernel.trace(grid, (32, 8), out, x, side, threads=threads, machine_code=False, **options)
 
     run()
     assert (out.reshape(side, side) == x.reshape(side, side).T).all()
     return run
+
+
+def arithmetic(kernel, threads=1):
+    out = np.zeros(1 << 14, "f4")
+    return lambda: kernel.trace(128, 128, out, 1000, watch=(), threads=threads, machine_code=False)
 
 
 def numba_seconds():
@@ -102,30 +109,66 @@ def numba_seconds():
     return float(done.stdout)
 
 
+def cores():
+    """How many there are for this process."""
+    return len(os.sched_getaffinity(0))
+
+
+def measured():
+    """All figures, as they are printed and as --json has them."""
+    padded, mix = gpumem.Kernel(SOURCE, "padded"), gpumem.Kernel(SOURCE, "mix")
+    runs = {
+        "arithmetic mix": arithmetic(mix),
+        f"padded transpose {SIDE}^2": transpose(padded, SIDE, watch=()),
+        f"padded transpose {SIDE}^2, shared memory watched": transpose(padded, SIDE, watch=("shared",)),
+        f"padded transpose {SIDE}^2, registers watched too": transpose(padded, SIDE),
+    }
+    figures = {
+        name: {"instructions": run().instructions, "seconds": taken}
+        for (name, run), taken in zip(runs.items(), seconds(*runs.values()), strict=True)
+    }
+    for figure in figures.values():
+        figure["millions_a_second"] = figure["instructions"] / figure["seconds"] / 1e6
+    counts = sorted({2**k for k in range(cores().bit_length())} | {cores()})
+    scaling = {
+        f"padded transpose {WHOLE}^2": seconds(*(transpose(padded, WHOLE, n, watch=()) for n in counts), rounds=3),
+        "arithmetic mix": seconds(*(arithmetic(mix, n) for n in counts), rounds=3),
+    }
+    ours = seconds(transpose(padded, NUMBA_SIDE, watch=()))[0]
+    return {
+        "schema": "gpumem.lens_speed/1",
+        "figures": figures,
+        "threads": counts,
+        "scaling": scaling,
+        "side": NUMBA_SIDE,
+        "lens_seconds": ours,
+        "numba_seconds": numba_seconds(),
+    }
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    padded, mix = gpumem.Kernel(SOURCE, "padded"), gpumem.Kernel(SOURCE, "mix")
-    out = np.zeros(1 << 14, "f4")
-    runs = {
-        "arithmetic mix": lambda: mix.trace(128, 128, out, 1000, watch=(), threads=1, machine_code=False),
-        f"padded transpose {SIDE}^2": transpose(padded, SIDE, watch=()),
-        f"padded transpose {SIDE}^2, hazards watched": transpose(padded, SIDE),
-    }
-    figures = {name: {"instructions": run().instructions, "seconds": seconds(run)} for name, run in runs.items()}
-    for figure in figures.values():
-        figure["millions_a_second"] = figure["instructions"] / figure["seconds"] / 1e6
-    theirs, ours = numba_seconds(), seconds(transpose(padded, NUMBA_SIDE, watch=()))
-    result = {"figures": figures, "side": NUMBA_SIDE, "lens_seconds": ours, "numba_seconds": theirs}
+    result = measured()
     if options.json:
         print(json.dumps(result, indent=1))
         return
-    for name, figure in figures.items():
-        print(f"{name:45} {figure['millions_a_second']:8.1f} M warp instructions/s")
+    print("one core, million warp instructions a second")
+    for name, figure in result["figures"].items():
+        print(f"  {name:52} {figure['millions_a_second']:8.1f}")
+    print("cores: seconds (times as fast as on one)")
+    for name, taken in result["scaling"].items():
+        each = (f"{n}: {t:.3f} ({taken[0] / t:.2f})" for n, t in zip(result["threads"], taken, strict=True))
+        print(f"  {name:52} {', '.join(each)}")
+    theirs, ours = result["numba_seconds"], result["lens_seconds"]
     if theirs:
-        times = f"{theirs:.3f} s, the lens {ours * 1e3:.3f} ms: {theirs / ours:.0f} times"
-        print(f"padded transpose {NUMBA_SIDE}^2: Numba's simulator {times}")
+        print(
+            f"seconds for the padded transpose {NUMBA_SIDE}^2: Numba's simulator {theirs:.3f}, the lens {ours:.5f}: ",
+            end="",
+        )
+        print(f"{theirs / ours:.0f} times")
 
 
-main()
+if __name__ == "__main__":
+    main()
