@@ -15,14 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from . import ptxas
+from . import cubin, ptxas
 from .errors import UsageError
 from .occupancy import fit
 from .ptxas import Resources
 from .sass import (
     Access,
+    Instruction,
     UnknownInstructionError,
-    bytes_in_flight,
     differences,
     ptx_accesses,
     sass_accesses,
@@ -101,11 +101,11 @@ def bind(ptx: str, kernel: str, arch: str | None = None) -> Binding:
     Raises
     ------
     UsageError
-        ptxas or nvdisasm is missing, or the text has no such kernel.
+        There is no ptxas, or the text has no such kernel.
 
     """
     code = ptxas.assemble(ptx, arch)
-    functions = sass_instructions(ptxas.disassemble(code.cubin))
+    functions = machine_code(code)
     written = ptx_accesses(ptx)
     if kernel not in written or kernel not in functions:
         raise UsageError(f"the PTX has no kernel {kernel!r}")
@@ -118,7 +118,15 @@ def bind(ptx: str, kernel: str, arch: str | None = None) -> Binding:
     except UnknownInstructionError as unknown:
         return Binding(code.arch, [_as_written(site) for site in sites], [], [f"machine instruction {unknown}"])
     bound = bind_accesses(sites, made, code.arch)
-    return replace(bound, resources=code.resources[kernel], thread_bytes=bytes_in_flight(functions[kernel]))
+    in_flight = cubin.bytes_in_flight(code.cubin, code.arch, kernel)
+    return replace(bound, resources=code.resources[kernel], thread_bytes=in_flight)
+
+
+def machine_code(code: ptxas.MachineCode) -> dict[str, list[Instruction]]:
+    """The instructions of each function: by nvdisasm where it is, else as this package reads them itself."""
+    if ptxas.tool("nvdisasm"):
+        return sass_instructions(ptxas.disassemble(code.cubin))
+    return cubin.functions(code.cubin, code.arch)
 
 
 def what_stands(binding: Binding | None, why_not: str = "") -> str:
@@ -137,10 +145,10 @@ def _as_written(site: Access) -> Counted:
 
 
 def wanted(asked: bool | None) -> bool:
-    """Whether to bind: as asked, else where both tools are and GPUMEM_MACHINE_CODE is not 0."""
+    """Whether to bind: as asked, else where there is ptxas and GPUMEM_MACHINE_CODE is not 0."""
     if asked is not None:
         return asked
-    return os.environ.get(SETTING, "") != "0" and bool(ptxas.tool("ptxas") and ptxas.tool("nvdisasm"))
+    return os.environ.get(SETTING, "") != "0" and ptxas.tool("ptxas") is not None
 
 
 def for_lens(binding: Binding, sites: Sequence[Sequence[Any]]) -> tuple[bytes, list[Counted | None]]:

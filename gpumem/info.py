@@ -112,7 +112,7 @@ def lens_text() -> str:
     from . import compiler, ptxas
 
     compiles = "NVRTC" if compiler.load_nvrtc()[0] else "nvcc" if compiler.find_nvcc()[0] else ""
-    binds = ptxas.tool("ptxas") and ptxas.tool("nvdisasm")
+    binds = ptxas.tool("ptxas")
     text = (
         "yes: PTX" + (f", CUDA C by {compiles}" if compiles else "") + (", compared with machine code" if binds else "")
     )

@@ -149,7 +149,7 @@ class Kernel:
         values), "global" (races between blocks; slow). threads: as many as gpumem uses by default; results do not
         depend on it. instructions, memory (bytes that the run itself takes), seconds: limits, by default 2**40
         warp instructions, 1 GiB and an hour. names: what reports call the arguments. machine_code: whether accesses are
-        counted as ptxas assembles them (merged, dropped, one lane for its warp), which needs ptxas and nvdisasm: True,
+        counted as ptxas assembles them (merged, dropped, one lane for its warp), which needs ptxas: True,
         False, or where they are and GPUMEM_MACHINE_CODE is not 0; `trace.counts` says what came of it.
 
         Raises ValueError for a launch that no GPU would take, TypeError and OverflowError for arguments that the

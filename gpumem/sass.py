@@ -151,9 +151,19 @@ def _sass_operation(opcode: str, parts: list[str], instruction: str) -> str:
     return found[0]
 
 
+_SIZE = re.compile(r"(?:[SU]?(8|16|32|64|128|256)|(?:BF|F)(16|32|64)(?:x(\d))?)")
+
+
 def _sass_bytes(parts: list[str]) -> int:
-    sizes = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "F64": 8, "128": 16, "256": 32}
-    return next((sizes[part] for part in parts if part in sizes), 4)
+    for part in parts:
+        if part not in ("16", "32") and (found := _SIZE.fullmatch(part)):
+            return int(found[1] or found[2]) // 8 * int(found[3] or 1)
+    return 4
+
+
+def access_bytes(instruction: str) -> int:
+    """Of a lane, as a machine instruction such as "LDG.E.128" says."""
+    return _sass_bytes(instruction.split(".")[1:])
 
 
 @dataclass(frozen=True)
@@ -289,32 +299,3 @@ def differences(ptx: Counter[str], sass: Counter[str]) -> str:
     more = [f"{count} x {each} in PTX alone" for each, count in sorted((ptx - sass).items())]
     more += [f"{count} x {each} in machine code alone" for each, count in sorted((sass - ptx).items())]
     return "; ".join(more)
-
-
-_RESULT = re.compile(r"\b(?:LDG|LD)\.\S* (?:U?P\w+, )?(R\d+)")
-_NAMED = re.compile(r"\bR(\d+)\b")
-
-
-def bytes_in_flight(instructions: list[Instruction]) -> int:
-    """The most bytes of global memory that one thread has asked for and not yet used, going down the code.
-
-    A load is under way from its instruction to the first one that names its result; an asynchronous copy to the wait
-    (DEPBAR). Loops are gone through once, so that what is loaded ahead across a turn counts, and more turns do not.
-    """
-    pending: dict[int, tuple[int, int]] = {}  # first register: registers, bytes
-    copies = most = 0
-    for each in instructions:
-        what = sass_access(each.text)
-        used = {int(name) for name in _NAMED.findall(each.text)}
-        for first, (count, _) in list(pending.items()):
-            if used & set(range(first, first + count)):
-                del pending[first]
-        if "DEPBAR" in each.text and not each.text.startswith("LDGDEPBAR"):
-            copies = 0
-        if what and what.startswith("cp.async"):
-            copies += int(what.split()[1])
-        elif what and what.startswith(("ld.global", "ld.generic")) and (result := _RESULT.search(each.text)):
-            size = int(what.split()[1])
-            pending[int(result[1][1:])] = (max(1, size // 4), size)
-        most = max(most, copies + sum(size for _, size in pending.values()))
-    return most

@@ -17,12 +17,14 @@ from pathlib import Path
 import pytest
 
 import gpumem
+from gpumem import cubin
 from gpumem.sass import (
     UnknownInstructionError,
     differences,
     ptx_access,
     ptx_kernels,
     sass_access,
+    sass_accesses,
     sass_kernels,
 )
 
@@ -68,6 +70,8 @@ def compiled(source: Path, arch: str, folder: Path) -> dict[str, tuple[Counter[s
     subprocess.run([ptxas, f"-arch=sm_{arch}", ptx, "-o", code], check=True)
     sass = subprocess.run([tool, "-c", code], capture_output=True, text=True, check=True).stdout
     of_ptx, of_sass = ptx_kernels(ptx.read_text()), sass_kernels(sass)
+    without = cubin.functions(code.read_bytes(), f"sm_{arch}")
+    assert {name: Counter(each.what for each in sass_accesses(found)) for name, found in without.items()} == of_sass
     assert of_ptx.keys() == of_sass.keys()
     return {name: (of_ptx[name], of_sass[name]) for name in of_ptx}
 
@@ -172,6 +176,9 @@ def test_ptx_is_read(statement, wanted):
         ("REDG.E.ADD.F32.FTZ.RN.STRONG.GPU desc[UR8][R12.64], R21", "red.global.add 4"),
         ("ATOMS.POPC.INC.32 RZ, [R5+URZ]", "atom.shared.add 4"),
         ("ATOMS.CAS R23, [R5+0x18], R14, R15", "atom.shared.cas 4"),
+        ("ATOMG.E.MIN.S64.STRONG.GPU PT, R2, desc[UR4][R2.64], R4", "atom.global.min 8"),
+        ("REDG.E.ADD.F32x4.FTZ.RN.STRONG.GPU desc[UR4][R4.64], R8", "red.global.add 16"),
+        ("REDG.E.ADD.F16x2.RN.STRONG.GPU desc[UR4][R4.64], R8", "red.global.add 4"),
         ("LDGSTS.E.BYPASS.LTC128B.128 [R5], desc[UR8][R2.64]", "cp.async 16 BYPASS LTC128B"),
         ("LDSM.16.M88.4 R8, [R5]", "ldmatrix x4"),
         ("LDSM.16.MT88 R11, [R5]", "ldmatrix x1"),

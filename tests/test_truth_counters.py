@@ -65,9 +65,7 @@ GRID = N // BLOCK
 ZEROS = np.zeros(N * 33, np.float32)
 
 
-has_tools = pytest.mark.skipif(
-    not (ptxas.tool("ptxas") and ptxas.tool("nvdisasm")), reason="needs ptxas and nvdisasm: pip's, or a toolkit's"
-)
+has_tools = pytest.mark.skipif(not ptxas.tool("ptxas"), reason="needs ptxas: pip's, or a toolkit's")
 
 
 def random_index():
