@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from .advice import Advice, item
-from .chart_global import VECTOR, coalesced
+from .chart_global import coalesced
 from .chart_shared import conflicts
 from .chart_sites import LEAST, SECTOR, WARP, buffer_of, others
 from .steps import shape_of
 
 if TYPE_CHECKING:
-    from .trace import Site, Trace
+    from .trace import Finding, Site, Trace
 
+SMALL = 1000  # cycles: what takes less is over before anything binds
+BUSY = 0.8  # of the lanes: fewer in the mean instruction are worth a line, where instructions bind
+VECTOR = 16  # bytes of the widest access
 HEAVY = 0.25  # of all sectors: less than this and a second fetch is not worth a line
 
 # Of one multiprocessor of an H200, per cycle: bytes of its memory bandwidth (4.8 TB/s, 132 multiprocessors, 1.98 GHz),
@@ -23,12 +26,17 @@ DRAM_BYTES, L1_SECTORS, WAVEFRONTS, ISSUED = 18.4, 2, 1, 4
 
 
 def hazards(trace: Trace) -> Iterable[Advice]:
-    """What the lens found to be wrong."""
+    """What the lens found to be wrong, once for each line."""
+    each: dict[tuple[str, str], list[Finding]] = {}
     for found in trace.findings:
+        each.setdefault((found.kind, found.where), []).append(found)
+    for same in each.values():
+        found = same[0]
+        more = f"; and {len(same) - 1} more of the same line" if len(same) > 1 else ""
         yield Advice(
             "hazards",
             "error",
-            f"{found.kind}: {found.text}; {found.example}",
+            f"{found.kind}: {found.text}; {found.example}{more}",
             "Mend this first: what a wrong kernel counts means little.",
             opcode=found.opcode,
             file=found.file,
@@ -49,6 +57,11 @@ def cycles(trace: Trace) -> dict[str, float]:
     }
 
 
+def copies_in_bulk(trace: Trace) -> bool:
+    """Whether the copy engine moves something, whose traffic is not counted in sectors, by one thread for all."""
+    return any(site.kind == "bulk" and site.executions for site in trace.sites)
+
+
 def buffer_bytes(trace: Trace) -> dict[str, int]:
     """Bytes of the sectors that each buffer's accesses moved; of unknown buffers together."""
     moved: dict[str, int] = {}
@@ -64,7 +77,7 @@ def issue(trace: Trace) -> Iterable[Advice]:
     need = cycles(trace)
     slots = need.pop("issue slots")
     worst = max(need, key=lambda name: need[name])
-    if slots > 2 * need[worst] and trace.instructions:
+    if slots > max(2 * need[worst], SMALL) and not copies_in_bulk(trace):
         yield item(
             "issue",
             None,
@@ -78,12 +91,12 @@ def issue(trace: Trace) -> Iterable[Advice]:
 
 def divergence(trace: Trace) -> Iterable[Advice]:
     """Lanes that take no part."""
-    if not trace.instructions:
-        return
     need = cycles(trace)
+    if need["issue slots"] < SMALL or copies_in_bulk(trace):
+        return
     mean = trace.thread_instructions / trace.instructions
     full = min(WARP, math.prod(trace.block))
-    if mean < 0.6 * full and need["issue slots"] > max(v for k, v in need.items() if k != "issue slots"):
+    if mean < BUSY * full and need["issue slots"] > max(v for k, v in need.items() if k != "issue slots"):
         yield item(
             "divergence",
             None,
@@ -247,6 +260,8 @@ def ceiling(trace: Trace, found: Sequence[Advice]) -> Iterable[Advice]:
     if waves:
         lost = sum(site.conflicts for site in trace.sites)
         said.append(f"{waves:,} wavefronts of shared memory, {lost:,} of them conflicts")
+    if copies_in_bulk(trace):
+        said.append("what the copy engine moves is not counted")
     yield item(
         "ceiling",
         None,

@@ -12,7 +12,16 @@ from .steps import Shape, shape_of
 if TYPE_CHECKING:
     from .trace import Site, Trace
 
-VECTOR = 16  # bytes of the widest access
+SPLIT = 1.25  # times the ideal: what runs of 128 bytes cost that begin inside a sector
+VECTORS = {
+    (1, 2): "uchar2",
+    (1, 4): "uchar4",
+    (2, 4): "ushort2",
+    (2, 8): "ushort4",
+    (4, 8): "float2",
+    (4, 16): "float4",
+    (8, 16): "double2",
+}  # by the bytes of an item and of a record
 RECORD = 64  # bytes: a stride up to this is taken for a record, a longer one for a row
 
 
@@ -54,7 +63,8 @@ def uncoalesced(trace: Trace, members: Sequence[tuple[Site, Shape | None]], shar
     also = others(sites, site)
     more: dict[str, Any] = {"share": share, "now": now, "after": after, "also": also}
     run = shape is not None and shape.even and shape.step == site.width
-    if run or (shape is None and now["sectors"] <= 1.25 * after["sectors"]):
+    long = shape is None or shape.bytes >= SECTOR * shape.runs
+    if run or (long and site.sectors <= SPLIT * site.sectors_ideal):
         return item(
             "misaligned",
             site,
@@ -91,16 +101,17 @@ def uncoalesced(trace: Trace, members: Sequence[tuple[Site, Shape | None]], shar
     offsets = {(pair[1].first % step, pair[0].width) for pair in members if pair[1]}
     filled = sum(width for _, width in offsets)
     apart = f"lanes are {step} bytes apart: {cost}"
-    if step <= RECORD and filled == step and len(sites) > 1 and step in (8, VECTOR):
+    if step <= RECORD and filled == step and len(sites) > 1 and (site.width, step) in VECTORS:
+        vector = VECTORS[site.width, step]
         whole = sum(each.executions * each.width for each in sites) // step
         return item(
             "uncoalesced",
             site,
             f"{len(sites)} {verb} {what} take a record of {step} bytes apart, item by item: {apart}",
-            f"Take the whole record at once, as one access of {step} bytes ({'float2' if step == 8 else 'float4'}): "
+            f"Take the whole record at once, as one access of {step} bytes ({vector}): "
             "its start is a multiple of its size.",
             sure="proven",
-            code=(f"reinterpret_cast<const {'float2' if step == 8 else 'float4'} *>({what})[i]",),
+            code=(f"reinterpret_cast<{'' if site.kind == 'store' else 'const '}{vector} *>({what})[i]",),
             **{
                 **more,
                 "now": {**now, "executions": sum(each.executions for each in sites)},
@@ -142,5 +153,5 @@ def uncoalesced(trace: Trace, members: Sequence[tuple[Site, Shape | None]], shar
 STAGE = (
     "Let neighbouring lanes take neighbouring items: swap what threadIdx.x and the loop, or threadIdx.y, walk along. "
     "Where the other side of the copy then loses its order, move a tile through shared memory: in along rows, out "
-    "along columns."
+    "along columns. Where these items alone are needed, keep them side by side."
 )

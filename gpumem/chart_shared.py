@@ -9,7 +9,7 @@ from .advice import Advice, item
 from .chart_sites import LEAST, others, place_of
 from .pattern import DISTINCT
 from .steps import shape_of
-from .swizzle import Access, Remedy, search
+from .swizzle import ROUND, Access, Remedy, search
 
 if TYPE_CHECKING:
     from .pattern import Pattern
@@ -17,72 +17,78 @@ if TYPE_CHECKING:
 
 
 def conflicts(trace: Trace) -> Iterable[Advice]:
-    """Bank conflicts, array by array."""
+    """Bank conflicts: one answer for the arrays that the same lines touch."""
     total = sum(site.wavefronts for site in trace.sites) or 1
-    done: set[int] = set()
-    costly = [i for i, site in enumerate(trace.sites) if site.conflicts and site.kind not in ("atom", "red")]
-    for number in sorted(costly, key=lambda i: -trace.sites[i].conflicts):
-        if number in done:
-            continue
-        array = [i for i in same_array(trace.sites, number) if i not in done]
-        done.update(array)
-        sites = [trace.sites[i] for i in array]
+    engine = any(site.kind == "bulk" and site.executions for site in trace.sites)
+    for group in groups(trace.sites):
+        sites = [trace.sites[i] for i in group]
+        worst = max(sites, key=lambda site: site.conflicts)
         if sum(site.conflicts for site in sites) / total >= LEAST:
-            yield conflicting(sites, trace.sites[number], total)
+            yield conflicting(sites, worst, total, engine)
 
 
-def same_array(sites: Sequence[Site], first: int) -> list[int]:
-    """The instructions that touch the shared array of one of them: those that recorded addresses of each other's.
+def groups(sites: Sequence[Site]) -> list[list[int]]:
+    """The instructions of each shared array: those that recorded each other's addresses, and those of the same line."""
+    used = [i for i, site in enumerate(sites) if site.shared and site.kind not in ("atom", "red")]
+    return [[used[i] for i in group] for group in joined([{place_of(sites[i]), *touched(sites[i])} for i in used])]
 
-    Where nothing was recorded, those of the same line.
+
+def touched(site: Site) -> set[Any]:
+    """The addresses that a site recorded."""
+    return {address for row in site.distinct for address in row.addresses if address is not None}
+
+
+def joined(marks: Sequence[set[Any]]) -> list[list[int]]:
+    """The numbers of sets that share something, directly or by way of others.
+
+    >>> joined([{1, 2}, {3}, {2, 4}, {4}])
+    [[1], [0, 2, 3]]
     """
-    touched = {
-        i: {address for pattern in site.patterns if pattern.space == "shared" for address in pattern.addresses} - {None}
-        for i, site in enumerate(sites)
-        if site.shared
-    }
-    if not touched[first]:
-        return [i for i, site in enumerate(sites) if place_of(site) == place_of(sites[first])]
-    found, seen = [first], set(touched[first])
-    while True:
-        more = [i for i, held in touched.items() if i not in found and overlap(held, seen)]
-        if not more:
-            return sorted(found)
-        found += more
-        for i in more:
-            seen |= touched[i]
-
-
-def overlap(held: set[int | None], seen: set[int | None]) -> bool:
-    """Whether two sets of addresses share one."""
-    return not held.isdisjoint(seen)
+    found: list[tuple[list[int], set[Any]]] = []
+    for number, own in enumerate(marks):
+        together, all_marks, apart = [number], set(own), []
+        for numbers, held in found:
+            if own.isdisjoint(held):
+                apart.append((numbers, held))
+            else:
+                together, all_marks = [*numbers, *together], all_marks | held
+        found = [*apart, (together, all_marks)]
+    return [sorted(numbers) for numbers, _ in found]
 
 
 def accesses_of(sites: Sequence[Site]) -> tuple[list[Access], bool]:
-    """What the search is given, and whether it stands for all that was executed.
+    """What the search is given, each array from its own start, and whether it stands for all that was executed.
 
     The lens keeps the different accesses of the first block, with how often each was executed there. Where their costs
     add up to those of all blocks, each block did as the first one.
     """
     made, whole = [], True
-    for site in sites:
-        ways: dict[tuple[str, int], list[Pattern]] = {}
-        for pattern in site.distinct:
-            ways.setdefault((pattern.rule, pattern.width), []).append(pattern)
-        seen = sum(pattern.times for pattern in site.distinct)
-        scale = site.shared / seen if seen else 0.0
-        costs = [0, 0]
-        for (rule, width), rows in ways.items():
-            times = [scale * pattern.times for pattern in rows]
-            access = Access.of(rule, width, [pattern.addresses for pattern in rows], times)
-            costs = [had + cost for had, cost in zip(costs, access.cost(), strict=True)]
-            made.append(access)
-        whole = whole and len(site.distinct) < DISTINCT and costs == [site.wavefronts, site.conflicts]
+    marks = [touched(site) for site in sites]
+    for group in joined(marks):
+        start = min(set().union(*(marks[i] for i in group)), default=0) // ROUND * ROUND
+        for site in (sites[i] for i in group):
+            own = accesses_of_site(site, start)
+            costs = [sum(cost) for cost in zip(*(access.cost() for access in own), strict=True)]
+            whole = whole and len(site.distinct) < DISTINCT and costs == [site.wavefronts, site.conflicts]
+            made += own
     return made, whole
 
 
-def conflicting(sites: Sequence[Site], site: Site, total: int) -> Advice:
-    """The answer for one array in shared memory."""
+def accesses_of_site(site: Site, start: int) -> list[Access]:
+    """One for each way in which a site's executions were counted; times are those of all blocks."""
+    ways: dict[tuple[str, int], list[Pattern]] = {}
+    for pattern in site.distinct:
+        ways.setdefault((pattern.rule, pattern.width), []).append(pattern)
+    seen = sum(pattern.times for pattern in site.distinct)
+    made = []
+    for (rule, width), rows in ways.items():
+        places = [[None if address is None else address - start for address in row.addresses] for row in rows]
+        made.append(Access.of(rule, width, places, [site.shared / seen * row.times for row in rows]))
+    return made
+
+
+def conflicting(sites: Sequence[Site], site: Site, total: int, engine: bool) -> Advice:
+    """The answer for one array in shared memory. engine: whether bulk copies may have filled it."""
     now = {name: sum(getattr(each, name) for each in sites) for name in ("wavefronts", "conflicts")}
     accesses, whole = accesses_of(sites)
     padding, swizzle, pitch = search(accesses)
@@ -109,16 +115,18 @@ def conflicting(sites: Sequence[Site], site: Site, total: int) -> Advice:
     after = {"wavefronts": least, "conflicts": best[0].conflicts}
     ways = [said_of(remedy) for remedy in best]
     if doubling(site):
+        pitch = 0  # no row of an array
         ways.append("let neighbouring threads take neighbouring words (sequential addressing)")
+    filled = " What a bulk copy fills has to be laid out so by the copy: a tensor map's swizzle, or row by row."
     left = f" {after['conflicts']:,} conflicts remain." if after["conflicts"] else ""
     return item(
         "conflicts",
         site,
         text,
-        f"For every access to this array: {', or '.join(ways)}.{left}",
+        f"For every access to this array: {', or '.join(ways)}.{left}{filled if engine else ''}",
         share=(now["wavefronts"] - after["wavefronts"]) / total,
         after=after,
-        sure="proven" if whole else "computed",
+        sure="likely" if engine else "proven" if whole else "computed",
         code=tuple(line for remedy in best for line in code_of(remedy, pitch)),
         **more,
     )
