@@ -114,6 +114,52 @@ def test_runs_that_all_begin_at_one_place_inside_a_line(dtype, ahead, behind):
         assert target.buffer.tobytes() == expected, shape
 
 
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8"])
+@pytest.mark.parametrize(
+    "shape, axes",
+    [
+        ((300, 17, 33), (0, 2, 1)),
+        ((300, 33, 17), (0, 2, 1)),
+        ((2000, 9, 30), (0, 2, 1)),
+        ((900, 16, 32), (0, 2, 1)),
+        ((70, 3, 14, 16, 5, 16), (0, 2, 4, 3, 5, 1)),
+        ((900, 6, 2, 7, 11), (0, 2, 4, 3, 1)),
+        ((40, 3, 50, 5), (0, 2, 3, 1)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("begin", [0, 16, 33])
+def test_batches_of_small_boxes(dtype, shape, axes, begin):
+    """Vectors that end behind a box are overwritten by the next one; behind the last box nothing is."""
+    x = random_bytes(shape, dtype)
+    fenced = np.full(x.nbytes + 128, 0xA5, "u1")
+    out = fenced[begin : begin + x.nbytes].view(dtype).reshape([shape[axis] for axis in axes])
+    gpumem.permute_dims(x, axes, out=out)
+    assert same(out, x.transpose(axes))
+    outside = np.concatenate((fenced[:begin], fenced[begin + x.nbytes :]))
+    assert (outside == 0xA5).all()
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f4", "f8"])
+@pytest.mark.parametrize("start, begin", [(0, 0), (16, 0), (0, 16), (16, 16), (16, 40)])
+@pytest.mark.parametrize(
+    "shape, axes",
+    [
+        ((4, 352, 6, 3, 48), (4, 0, 3, 2, 1)),
+        ((3, 5, 1024, 64), (0, 1, 3, 2)),
+        ((7, 2176, 72), (0, 2, 1)),
+        ((3, 3, 3, 80, 4, 64), (1, 5, 0, 4, 2, 3)),
+    ],
+    ids=str,
+)
+def test_runs_that_share_lines_with_the_next_ones(dtype, start, begin, shape, axes):
+    source, target = dense(dtype, shape, start), dense(dtype, tuple(shape[axis] for axis in axes), begin)
+    x, out = source.view(seed=1), target.view(fill=0xA5)
+    expected = out.after(x.x.transpose(axes))
+    gpumem.transpose(x.x, axes, out=out.x, stage="streaming")
+    assert out.buffer.tobytes() == expected
+
+
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("dtype", ["u1", "u2", "V3", "f4", "f8", "V12", "c16"])
 def test_nothing_outside_of_the_arrays_is_touched(stage, dtype):

@@ -76,6 +76,7 @@ int gm_shuffle_make(gm_shuffle *program, int window, int pair, int64_t item, con
         return 0;
     program->readable = high - low < 64 ? (UINT64_C(1) << (high - low)) - 1 : ~UINT64_C(0);
     program->src_bytes = high - low;
+    program->runs = (int)runs;
     program->vectors = program->terms = program->dense = 0;
 
     for (int64_t run = 0; run < runs; run++) {
@@ -96,7 +97,8 @@ int gm_shuffle_make(gm_shuffle *program, int window, int pair, int64_t item, con
     return 1;
 }
 
-/* Lists where the box's source lies, in pieces of 64 bytes. Returns their number; 0 if it is not whole pieces. */
+/* Lists where the box's source lies, in pieces of 64 bytes. Returns their number; 0 if it is neither whole pieces nor
+ * one run, whose last piece may be shorter. */
 static int list_windows(int64_t *at, int64_t item, const gm_axis *axis, int naxes)
 {
     int64_t run = item, rows = 1;
@@ -115,7 +117,7 @@ static int list_windows(int64_t *at, int64_t item, const gm_axis *axis, int naxe
     for (int k = 0; k < naxes; k++)
         if (!(in_run >> k & 1))
             rows *= axis[k].len;
-    if (run % 64 != 0 || run / 64 * rows > GM_SHUFFLE_MAX_DENSE)
+    if ((run % 64 != 0 && rows > 1) || (run + 63) / 64 * rows > GM_SHUFFLE_MAX_DENSE)
         return 0;
     for (int64_t row = 0; row < rows; row++) {
         int64_t start = 0, rest = row;
@@ -137,22 +139,24 @@ int gm_shuffle_make_dense(gm_shuffle *program, int64_t item, const gm_axis *axis
 
     while (inner < naxes && axis[naxes - 1 - inner].dst == run_bytes)
         run_bytes *= axis[naxes - 1 - inner++].len;
-    if (!dense || run_bytes % 64 != 0)
+    if (!dense || (run_bytes % 64 != 0 && inner < naxes))
         return 0;
+    program->runs = (int)((int64_t)dense * 64 / ((run_bytes + 63) / 64 * 64));
     program->dense = program->vectors = dense;
     program->terms = dense * pairs;
-    program->readable = ~UINT64_C(0);
+    program->readable = run_bytes % 64 ? (UINT64_C(1) << run_bytes % 64) - 1 : ~UINT64_C(0);
 
     for (int v = 0; v < dense; v++) {
-        int64_t run = v / (run_bytes / 64), done = v % (run_bytes / 64) * 64, dst = done, rest = run;
+        int64_t lines = (run_bytes + 63) / 64, run = v / lines, done = v % lines * 64, dst = done, rest = run;
+        int bytes = (int)(run_bytes - done < 64 ? run_bytes - done : 64);
         for (int k = naxes - inner - 1; k >= 0; k--) {
             dst += rest % axis[k].len * axis[k].dst;
             rest /= axis[k].len;
         }
-        program->vector[v] = (gm_shuffle_vector){.dst = dst, .bytes = 64, .first = v * pairs, .terms = pairs};
+        program->vector[v] = (gm_shuffle_vector){.dst = dst, .bytes = bytes, .first = v * pairs, .terms = pairs};
         for (int t = 0; t < pairs; t++)
             program->term[v * pairs + t] = (gm_shuffle_term){.picks = program->picks + 64 * (v * pairs + t)};
-        for (int i = 0; i < 64; i++) {
+        for (int i = 0; i < bytes; i++) {
             int64_t from = source_of(item, axis, naxes, inner, run, done + i);
             int w = 0;
             while (from < program->window_at[w] || from >= program->window_at[w] + 64)

@@ -3,7 +3,7 @@
 #include "strided.h"
 #include <string.h>
 
-enum { LINE = 64 };
+enum { LINE = 64, LEAST_RUN = 4 * LINE }; /* of shorter runs the last vector would be too much */
 
 /* Cycles for 64 bytes, measured on Zen 4; only their ratio matters. */
 enum { TERM_COST = 3, DENSE_TERM_COST = 2, VECTOR_COST = 2, TURN_COST = 9 };
@@ -168,6 +168,28 @@ static int choose_dense(gm_fill *fill, gm_shuffle *program)
     }
 }
 
+/* Everything inside the split axis, if that is one run on either side. */
+static int choose_run(gm_fill *fill, gm_shuffle *program)
+{
+    gm_axis box[GM_MAX_NDIM];
+    int64_t bytes = fill->item;
+    int n = 0;
+
+    fill->whole = 0;
+    fill->chunk = -1;
+    for (int k = 0; k < fill->naxes; k++) {
+        if (k == fill->split_at)
+            continue;
+        int at = n++;
+        for (; at > 0 && box[at - 1].dst < fill->axis[k].dst; at--)
+            box[at] = box[at - 1];
+        box[at] = fill->axis[k];
+        bytes *= fill->axis[k].len;
+        fill->whole |= UINT64_C(1) << k;
+    }
+    return bytes >= LEAST_RUN && gm_shuffle_make_dense(program, fill->item, box, n);
+}
+
 /* Grows the program's box from the destination's innermost axis outwards until it fills whole vectors, or nearly. */
 static int choose_shuffle(gm_fill *fill, gm_shuffle *program)
 {
@@ -178,7 +200,7 @@ static int choose_shuffle(gm_fill *fill, gm_shuffle *program)
 
     if (!kernels->window)
         return 0;
-    if (kernels->dense && choose_dense(fill, program))
+    if (kernels->dense && (choose_dense(fill, program) || choose_run(fill, program)))
         return 1;
     fill->whole = 0;
     fill->chunk = -1;

@@ -158,11 +158,21 @@ THIN_TURN(64)
 #    if GM_AVX512
 enum { THIN_WINDOW = 64, THIN_PAIR = 2, THIN_IS_DENSE = 1 };
 
-/* The number of terms is a constant, so that index vectors and masks stay in registers all along a row of runs. */
+/* A masked store takes many times as long as a whole one. */
+static inline void thin_store(char *dst, __m512i v, __mmask64 bytes, int exact)
+{
+    if (exact)
+        _mm512_mask_storeu_epi8(dst, bytes, v);
+    else
+        _mm512_storeu_si512(dst, v);
+}
+
+/* The last `exact` of the `count` places store no byte behind their vector.
+ * The number of terms is a constant, so that index vectors and masks stay in registers all along a row of runs. */
 #        define THIN_SHUFFLE(TERMS)                                                                                    \
             static void thin_shuffle_##TERMS(const gm_shuffle_vector *vector, const gm_shuffle_term *term,             \
                                              uint64_t readable, char *dst, int64_t dst_step, const char *src,          \
-                                             int64_t src_step, int64_t count)                                          \
+                                             int64_t src_step, int64_t count, int64_t exact)                           \
             {                                                                                                          \
                 __m512i picks[TERMS];                                                                                  \
                 __mmask64 mask[TERMS], whole = vector->bytes == 64 ? ~0ull : (1ull << vector->bytes) - 1;              \
@@ -183,7 +193,7 @@ enum { THIN_WINDOW = 64, THIN_PAIR = 2, THIN_IS_DENSE = 1 };
                         __m512i b = _mm512_maskz_loadu_epi8(readable, src + also[t]);                                  \
                         v = _mm512_or_si512(v, _mm512_maskz_permutex2var_epi8(mask[t], a, picks[t], b));               \
                     }                                                                                                  \
-                    _mm512_mask_storeu_epi8(dst, whole, v);                                                            \
+                    thin_store(dst, v, whole, count <= exact);                                                         \
                 }                                                                                                      \
             }
 THIN_SHUFFLE(1)
@@ -196,7 +206,7 @@ THIN_SHUFFLE(7)
 THIN_SHUFFLE(8)
 
 static void thin_shuffle_any(const gm_shuffle_vector *vector, const gm_shuffle_term *term, uint64_t readable, char *dst,
-                             int64_t dst_step, const char *src, int64_t src_step, int64_t count)
+                             int64_t dst_step, const char *src, int64_t src_step, int64_t count, int64_t exact)
 {
     __mmask64 whole = vector->bytes == 64 ? ~0ull : (1ull << vector->bytes) - 1;
     for (dst += vector->dst; count > 0; count--, dst += dst_step, src += src_step) {
@@ -207,31 +217,41 @@ static void thin_shuffle_any(const gm_shuffle_vector *vector, const gm_shuffle_t
             v = _mm512_or_si512(v,
                                 _mm512_maskz_permutex2var_epi8(term[t].mask, a, _mm512_loadu_si512(term[t].picks), b));
         }
-        _mm512_mask_storeu_epi8(dst, whole, v);
+        thin_store(dst, v, whole, count <= exact);
     }
 }
 
-/* All K source vectors stay in registers; the last of an odd number is its own partner. */
+/* All K source vectors stay in registers; the last of an odd number is its own partner. The last vector of either side
+ * may be part of one. */
 #        define THIN_DENSE(K)                                                                                          \
-            static void thin_dense_##K(const gm_shuffle *program, char *dst, int64_t dst_step, const char *src,        \
-                                       int64_t src_step, int64_t count)                                                \
+            static inline __m512i thin_dense_vector_##K(const gm_shuffle *program, int i, const __m512i *in)           \
             {                                                                                                          \
                 enum { PAIRS = (K + 1) / 2 };                                                                          \
+                const gm_shuffle_term *term = program->term + i * PAIRS;                                               \
+                const uint8_t *picks = program->picks + 64 * i * PAIRS;                                                \
+                __m512i v = _mm512_permutex2var_epi8(in[0], _mm512_loadu_si512(picks), in[K > 1]);                     \
+                THIN_UNROLL for (int t = 1; t < PAIRS; t++)                                                            \
+                {                                                                                                      \
+                    __m512i also = _mm512_permutex2var_epi8(in[2 * t], _mm512_loadu_si512(picks + 64 * t),             \
+                                                            in[2 * t + 1 < K ? 2 * t + 1 : 2 * t]);                    \
+                    v = _mm512_mask_blend_epi8(term[t].mask, v, also);                                                 \
+                }                                                                                                      \
+                return v;                                                                                              \
+            }                                                                                                          \
+                                                                                                                       \
+            static void thin_dense_##K(const gm_shuffle *program, char *dst, int64_t dst_step, const char *src,        \
+                                       int64_t src_step, int64_t count, int64_t exact)                                 \
+            {                                                                                                          \
+                const __mmask64 last = program->readable;                                                              \
                 for (; count > 0; count--, dst += dst_step, src += src_step) {                                         \
-                    const gm_shuffle_term *term = program->term;                                                       \
-                    const uint8_t *picks = program->picks;                                                             \
                     __m512i in[K];                                                                                     \
-                    THIN_UNROLL for (int i = 0; i < K; i++) in[i] = _mm512_loadu_si512(src + program->window_at[i]);   \
-                    for (int i = 0; i < K; i++, term += PAIRS, picks += 64 * PAIRS) {                                  \
-                        __m512i v = _mm512_permutex2var_epi8(in[0], _mm512_loadu_si512(picks), in[K > 1]);             \
-                        THIN_UNROLL for (int t = 1; t < PAIRS; t++)                                                    \
-                        {                                                                                              \
-                            __m512i also = _mm512_permutex2var_epi8(in[2 * t], _mm512_loadu_si512(picks + 64 * t),     \
-                                                                    in[2 * t + 1 < K ? 2 * t + 1 : 2 * t]);            \
-                            v = _mm512_mask_blend_epi8(term[t].mask, v, also);                                         \
-                        }                                                                                              \
-                        _mm512_storeu_si512(dst + program->vector[i].dst, v);                                          \
-                    }                                                                                                  \
+                    THIN_UNROLL for (int i = 0; i < K - 1; i++) in[i] =                                                \
+                        _mm512_loadu_si512(src + program->window_at[i]);                                               \
+                    in[K - 1] = _mm512_maskz_loadu_epi8(last, src + program->window_at[K - 1]);                        \
+                    for (int i = 0; i < K - 1; i++)                                                                    \
+                        _mm512_storeu_si512(dst + program->vector[i].dst, thin_dense_vector_##K(program, i, in));      \
+                    thin_store(dst + program->vector[K - 1].dst, thin_dense_vector_##K(program, K - 1, in), last,      \
+                               count <= exact);                                                                        \
                 }                                                                                                      \
             }
 THIN_DENSE(1)
@@ -251,10 +271,10 @@ THIN_DENSE(14)
 THIN_DENSE(15)
 THIN_DENSE(16)
 
-typedef void thin_dense_fn(const gm_shuffle *, char *, int64_t, const char *, int64_t, int64_t);
+typedef void thin_dense_fn(const gm_shuffle *, char *, int64_t, const char *, int64_t, int64_t, int64_t);
 
 typedef void thin_shuffle_fn(const gm_shuffle_vector *, const gm_shuffle_term *, uint64_t, char *, int64_t,
-                             const char *, int64_t, int64_t);
+                             const char *, int64_t, int64_t, int64_t);
 
 static void thin_shuffle(const gm_shuffle *program, char *dst, int64_t dst_step, const char *src, int64_t src_step,
                          int64_t count)
@@ -266,14 +286,15 @@ static void thin_shuffle(const gm_shuffle *program, char *dst, int64_t dst_step,
                                            thin_dense_5,  thin_dense_6,  thin_dense_7,  thin_dense_8,  thin_dense_9,
                                            thin_dense_10, thin_dense_11, thin_dense_12, thin_dense_13, thin_dense_14,
                                            thin_dense_15, thin_dense_16};
+    int64_t exact = gm_shuffle_exact(program, THIN_WINDOW, dst_step, count);
     if (program->dense) {
-        dense[program->dense](program, dst, dst_step, src, src_step, count);
+        dense[program->dense](program, dst, dst_step, src, src_step, count, exact);
         return;
     }
-    for (int i = 0; i < program->vectors; i++) {
+    for (int i = program->vectors - 1; i >= 0; i--) {
         const gm_shuffle_vector *vector = &program->vector[i];
         thin_shuffle_fn *run = vector->terms <= 8 ? fixed[vector->terms] : thin_shuffle_any;
-        run(vector, program->term + vector->first, program->readable, dst, dst_step, src, src_step, count);
+        run(vector, program->term + vector->first, program->readable, dst, dst_step, src, src_step, count, exact);
     }
 }
 #    elif GM_AVX2 || defined(__aarch64__)
@@ -282,7 +303,8 @@ enum { THIN_WINDOW = 16, THIN_PAIR = 1, THIN_IS_DENSE = 0 };
 static void thin_shuffle(const gm_shuffle *program, char *dst, int64_t dst_step, const char *src, int64_t src_step,
                          int64_t count)
 {
-    for (int i = 0; i < program->vectors; i++) {
+    int64_t exact = gm_shuffle_exact(program, THIN_WINDOW, dst_step, count);
+    for (int i = program->vectors - 1; i >= 0; i--) {
         const gm_shuffle_vector *vector = &program->vector[i];
         const gm_shuffle_term *term = program->term + vector->first;
         char *to = dst + vector->dst;
@@ -298,7 +320,7 @@ static void thin_shuffle(const gm_shuffle *program, char *dst, int64_t dst_step,
             for (int t = 0; t < vector->terms; t++)
                 v = vorrq_u8(v, vqtbl1q_u8(vld1q_u8((const uint8_t *)from + term[t].at[0]), vld1q_u8(term[t].picks)));
 #        endif
-            if (vector->bytes == 16) {
+            if (vector->bytes == 16 || n > exact) {
                 memcpy(to, &v, 16);
             } else {
                 char edge[16];
