@@ -6,23 +6,20 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import os
 import re
-import shutil
 import subprocess
-import sysconfig
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from . import toolkit
 from .errors import UsageError
 
 REMEDY = "pip install 'gpumem[lens]', or install NVIDIA's CUDA toolkit"
 NEWEST = (13, 0)  # the toolkit whose PTX the lens reads
-_HEADER = "cuda_runtime.h"
 
 
 class Compiled(NamedTuple):
@@ -78,69 +75,28 @@ def check_arch(arch: str) -> str:
     return match[1]
 
 
-def pip_folders() -> list[Path]:
-    """Where NVIDIA's pip packages are: the folders of the namespace package `nvidia`."""
-    spec = importlib.util.find_spec("nvidia")
-    folders = list(spec.submodule_search_locations or []) if spec else []
-    return [Path(folder) for folder in dict.fromkeys([*folders, str(Path(sysconfig.get_path("purelib")) / "nvidia")])]
-
-
-def toolkit_folders() -> list[Path]:
-    """The toolkits that this machine may have, in the order of preference."""
-    named = [os.environ.get(name, "").strip(" :") for name in ("CUDA_HOME", "CUDA_PATH")]
-    return [Path(folder) for folder in dict.fromkeys([*filter(None, named), "/usr/local/cuda"])]
-
-
-def by_pathfinder(library: str) -> Path | None:
-    """A library of NVIDIA's as cuda-pathfinder finds it, where that is installed."""
-    if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.pathfinder") is None:
-        return None
-    from cuda import pathfinder
-
-    try:
-        return Path(str(pathfinder.load_nvidia_dynamic_lib(library).abs_path))
-    except (RuntimeError, OSError):  # not there, or not for this machine
-        return None
-
-
 @cache
 def load_nvrtc() -> tuple[ctypes.CDLL | None, tuple[str, ...]]:
     """NVRTC, or None and the folders that were tried."""
-    if found := by_pathfinder("nvrtc"):
+    if found := toolkit.library("nvrtc"):
         return ctypes.CDLL(str(found)), ()
-    folders = [folder / "cu13" / "lib" for folder in pip_folders()]
-    folders += [root / sub for root in toolkit_folders() for sub in ("lib64", "targets/x86_64-linux/lib")]
+    folders = toolkit.library_folders()
     for folder in folders:
         for library in sorted(folder.glob("libnvrtc.so.[0-9]*"), key=lambda path: len(path.name)):
             try:
                 return ctypes.CDLL(str(library)), ()
             except OSError:
                 continue
-    return None, tuple(map(str, folders))
+    return None, (toolkit.tried(folders),)
 
 
 def find_nvcc() -> tuple[Path | None, tuple[str, ...]]:
     """The compiler nvcc, or None and where it was looked for."""
     if given := os.environ.get("NVCC", "").strip(" :"):
         return Path(given), ()
-    folders = [root / "bin" for root in toolkit_folders()] + [folder / "cu13" / "bin" for folder in pip_folders()]
-    if on_path := shutil.which("nvcc"):
-        return Path(on_path), ()
-    for folder in folders:
-        if (folder / "nvcc").exists():
-            return folder / "nvcc", ()
-    return None, ("(nvcc:) the PATH", *map(str, folders))
-
-
-def header_folders() -> Iterator[str]:
-    """Folders of the toolkit's headers, for kernels that include any."""
-    roots = [folder / "cu13" / "include" for folder in pip_folders()] + [root / "include" for root in toolkit_folders()]
-    for root in roots:
-        if (root / _HEADER).exists():
-            yield str(root)
-            if (root / "cccl").is_dir():
-                yield str(root / "cccl")
-            return
+    if found := toolkit.tool("nvcc"):
+        return found, ()
+    return None, (f"(nvcc:) the PATH, {', '.join(str(root / 'bin') for root in toolkit.roots())}",)
 
 
 def _check(nvrtc: ctypes.CDLL, result: int, what: str) -> None:
@@ -160,7 +116,7 @@ def _by_nvrtc(
             _check(nvrtc, nvrtc.nvrtcAddNameExpression(program, name.encode()), f"asking for {name}")
         folder = str(Path(file).absolute().parent)
         given = [f"--gpu-architecture=compute_{target}", "-lineinfo", "-default-device", f"-I{folder}"]
-        given += [f"-I{each}" for each in header_folders()]
+        given += [f"-I{each}" for each in toolkit.header_folders()]
         texts = [option.encode() for option in [*given, *options]]
         result = nvrtc.nvrtcCompileProgram(program, len(texts), (ctypes.c_char_p * len(texts))(*texts))
         if result:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from . import toolkit
 from .errors import UsageError
 
 _LSU = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
@@ -106,19 +107,19 @@ class Counters:
 
 
 def find() -> Path:
-    """The program ncu: $NCU, on the PATH, or where NVIDIA installs it. Raises UsageError, naming where it looked."""
+    """The program ncu: $NCU, on the PATH, or where cuda-pathfinder or NVIDIA's installer has it.
+
+    Raises UsageError, naming where it looked.
+    """
     if given := os.environ.get("NCU"):
         if shutil.which(given):
             return Path(given)
         raise UsageError(f"NCU is {given!r}, which is no program that can be run: {MISSING}")
     if found := shutil.which("ncu"):
         return Path(found)
-    tried = ["the PATH"]
-    roots = [os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")] + ["/usr/local/cuda"]
-    for folder in [Path(root) / "bin" for root in dict.fromkeys(roots) if root]:
-        tried.append(str(folder))
-        if (program := folder / "ncu").exists():
-            return program
+    if known := toolkit.tool("ncu"):
+        return known
+    tried = ["the PATH", *(str(root / "bin") for root in toolkit.roots())]
     installed = Path("/opt/nvidia/nsight-compute")
     tried.append(f"{installed}/*")
     # The newest: its folder is named by its version.

@@ -6,18 +6,16 @@ Neither needs a GPU. `pip install nvidia-cuda-nvcc nvidia-cuda-nvdisasm` is enou
 from __future__ import annotations
 
 import functools
-import importlib.util
-import os
 import re
-import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import UsageError
+from .toolkit import needed, tool
 
-PACKAGES = {"ptxas": "nvidia-cuda-nvcc", "nvdisasm": "nvidia-cuda-nvdisasm", "nvcc": "nvidia-cuda-nvcc"}
+__all__ = ["MachineCode", "Resources", "assemble", "disassemble", "needed", "target", "tool"]
 
 
 @dataclass(frozen=True)
@@ -41,32 +39,6 @@ class MachineCode:
     arch: str
     cubin: bytes
     resources: dict[str, Resources]
-
-
-def folders() -> list[Path]:
-    """Where tools are looked for, in this order: $CUDA_HOME, $CUDA_PATH, $PATH, pip's packages, /usr/local/cuda."""
-    named = [os.environ.get(name, "").strip(" :\t") for name in ("CUDA_HOME", "CUDA_PATH")]
-    found = [Path(name) / "bin" for name in named if name]
-    found += [Path(name) for name in os.environ.get("PATH", "").split(os.pathsep) if name]
-    spec = importlib.util.find_spec("nvidia")
-    for root in spec.submodule_search_locations or [] if spec else []:
-        found += [Path(root) / "cu13" / "bin", Path(root) / "cuda_nvcc" / "bin"]
-    return [*found, Path("/usr/local/cuda/bin")]
-
-
-def tool(name: str) -> Path | None:
-    """A program of the toolkit, or None; GPUMEM_PTXAS, GPUMEM_NVDISASM and GPUMEM_NVCC name one outright."""
-    if given := os.environ.get(f"GPUMEM_{name.upper()}", ""):
-        return Path(given) if shutil.which(given) else None
-    return next((path for folder in folders() if shutil.which(path := folder / name)), None)
-
-
-def needed(name: str) -> Path:
-    """The program, or an error that says where it was looked for and what brings it."""
-    if found := tool(name):
-        return found
-    looked = ", ".join(dict.fromkeys(str(folder) for folder in folders() if folder.name == "bin"))
-    raise UsageError(f"no {name}: pip install {PACKAGES[name]}, or set GPUMEM_{name.upper()} (looked in {looked})")
 
 
 def target(ptx: str) -> str:
