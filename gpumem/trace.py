@@ -21,6 +21,7 @@ from .table import Column, Shown, Table
 if TYPE_CHECKING:
     from .advice import Advice
     from .binding import Counted
+    from .pictures import Picture
 
 PATTERNS = ("patterns", "distinct")
 FEW = 3  # of a long list, printed
@@ -297,6 +298,22 @@ class Trace(Shown):
         (64, 8)
         """
         return Comparison(self, other)
+
+    def plot(self, line: int | str | None = None, which: str = "worst") -> Picture:
+        """Pictures of what the memory instructions of a line did: lanes against sectors, or banks against wavefronts.
+
+        line: its number, or "file.cu:7"; of the instruction that costs most, where it is left out. which: "worst",
+        "median" or "both" executions. The picture shows itself in a notebook; `.save("picture.svg")` writes it.
+        Raises UsageError (a ValueError) for a line without accesses, and for a trace of Nsight Compute's.
+
+        >>> copy = gpumem.Kernel(gpumem.examples.COPY)
+        >>> x, out = np.arange(1024, dtype="f4"), np.zeros(1024, "f4")
+        >>> copy.trace(8, 128, out, x, 1024).plot(24)  # doctest: +ELLIPSIS
+        ptx:24: ld.global.f32: Lanes 0–31, 4 bytes each, side by side: 4 sectors, none too many. 0 of 128 bytes ...
+        """
+        from .pictures import plot
+
+        return plot(self, line, which)
 
     def with_sites(self, sites: Sequence[Site]) -> Trace:
         """The same with other sites."""

@@ -102,6 +102,10 @@ static PyMethodDef methods[] = {
     {"_count", FASTCALL(gm_py_count), METH_FASTCALL,
      "_count($module, what, addresses, shared, active, width, /)\n--\n\nCounts of n warp instructions, four uint32 "
      "each: requests, sectors or wavefronts, ideal, lines or conflicts."},
+    {"_wavefronts", gm_py_wavefronts, METH_VARARGS,
+     "_wavefronts($module, rule, addresses, active, width, /)\n--\n\nThe wavefronts of one access to shared memory, "
+     "and "
+     "each lane's as 32 bytes."},
     {"_ptx", FASTCALL(gm_py_ptx), METH_FASTCALL,
      "_ptx($module, text, name, /)\n--\n\nWhat the reader understood of PTX: functions, instructions, variables."},
     {"_watch", FASTCALL(gm_py_watch), METH_FASTCALL,

@@ -2,4 +2,7 @@
 #pragma once
 #include "python.h"
 
+/* _wavefronts(rule, addresses, active, width): how many an access to shared memory takes, and each lane's. */
+PyObject *gm_py_wavefronts(PyObject *module, PyObject *args);
+
 PyObject *gm_py_count(PyObject *module, PyObject *const *args, Py_ssize_t nargs);

@@ -58,6 +58,14 @@ gm_global_count gm_count_copy(const uint64_t src[GM_LANES], const uint32_t dst[G
  * by a rule that is not known: those are to be given as "at least". cp.async.cg takes no wavefronts of this kind. */
 gm_shared_count gm_count_copy_shared(const uint32_t dst[GM_LANES], uint32_t active, uint32_t bytes);
 
+/* The same, and in which wavefront of the instruction (from 0) each active lane is served: `served` has 32 items, or is
+ * NULL. Of cas, which takes two for each, the first. Units of one column are served in the order of their first lanes:
+ * the hardware's own order is not known, and changes no count. */
+gm_shared_count gm_place_shared(gm_access access, const uint32_t addr[GM_LANES], uint32_t active, uint32_t bytes,
+                                uint8_t *served);
+gm_shared_count gm_place_matrix(const uint32_t row[GM_LANES], uint32_t matrices, uint8_t *served);
+gm_shared_count gm_place_copy_shared(const uint32_t dst[GM_LANES], uint32_t active, uint32_t bytes, uint8_t *served);
+
 /* The same counts from "lane i accesses first + i * step", all 32 lanes active: for executors that know so already.
  * gm_count_shared_steps is for widths of at least 4. */
 gm_global_count gm_count_global_steps(gm_access access, uint64_t first, int64_t step, uint32_t bytes);

@@ -6,6 +6,7 @@
 #include "count.h"
 #include "count_lanes.h"
 #include "../base/integers.h"
+#include <stddef.h>
 
 enum { ROW_BYTES = 128, WORD_BYTES = 4, TABLE_BITS = 6, TABLE = 1 << TABLE_BITS };
 
@@ -16,8 +17,9 @@ static unsigned shift_of(uint32_t bytes)
     return bytes <= WORD_BYTES ? 2 : bytes == 8 ? 3 : 4;
 }
 
-/* The largest number of different units in one of `columns`, among the active lanes from `from` on. */
-static uint32_t fullest(const uint32_t *unit, uint32_t active, uint32_t columns)
+/* The largest number of different units in one of `columns`, among the active lanes. `served`, where it is wanted: a
+ * lane's unit is the so many-th of its column, and is served in that wavefront of the group. */
+static uint32_t fullest(const uint32_t *unit, uint32_t active, uint32_t columns, uint8_t *served)
 {
     uint32_t hit = 0;
     for (uint32_t rest = active; rest; rest &= rest - 1)
@@ -28,29 +30,35 @@ static uint32_t fullest(const uint32_t *unit, uint32_t active, uint32_t columns)
     /* Units already seen are kept in a hash table, where a column that all lanes want is no worse than others. */
     uint32_t slot[TABLE], most = 0;
     uint64_t used = 0;
-    uint8_t length[GM_LANES] = {0};
+    uint8_t length[GM_LANES] = {0}, turn[TABLE];
     for (uint32_t rest = active; rest; rest &= rest - 1) {
-        uint32_t wanted = unit[gm_first_lane(rest)], at = wanted * UINT32_C(0x9E3779B1) >> (32 - TABLE_BITS);
+        int lane = gm_first_lane(rest);
+        uint32_t wanted = unit[lane], at = wanted * UINT32_C(0x9E3779B1) >> (32 - TABLE_BITS);
         while (used >> at & 1 && slot[at] != wanted)
             at = (at + 1) % TABLE;
-        if (used >> at & 1)
-            continue;
-        used |= UINT64_C(1) << at;
-        slot[at] = wanted;
-        uint8_t in = ++length[wanted & (columns - 1)];
-        most = in > most ? in : most;
+        if (!(used >> at & 1)) {
+            used |= UINT64_C(1) << at;
+            slot[at] = wanted;
+            turn[at] = length[wanted & (columns - 1)]++;
+            most = turn[at] >= most ? turn[at] + 1u : most;
+        }
+        if (served)
+            served[lane] = turn[at];
     }
     return most;
 }
 
 /* The same, each lane counted: what wants to change memory is not served together. */
-static uint32_t most_crowded(const uint32_t *unit, uint32_t active, uint32_t columns)
+static uint32_t most_crowded(const uint32_t *unit, uint32_t active, uint32_t columns, uint8_t *served)
 {
     uint8_t crowd[GM_LANES] = {0};
     uint32_t most = 0;
     for (uint32_t rest = active; rest; rest &= rest - 1) {
-        uint8_t in = ++crowd[unit[gm_first_lane(rest)] & (columns - 1)];
+        int lane = gm_first_lane(rest);
+        uint8_t in = ++crowd[unit[lane] & (columns - 1)];
         most = in > most ? in : most;
+        if (served)
+            served[lane] = (uint8_t)(in - 1);
     }
     return most;
 }
@@ -67,15 +75,18 @@ static int pairs_agree(const uint32_t *unit, uint32_t active, int bit)
     return 1;
 }
 
-typedef uint32_t group_count(const uint32_t *unit, uint32_t active, uint32_t columns);
+typedef uint32_t group_count(const uint32_t *unit, uint32_t active, uint32_t columns, uint8_t *served);
 
 static gm_shared_count count_groups(group_count *count, const uint32_t *unit, uint32_t active, uint32_t columns,
-                                    uint32_t size)
+                                    uint32_t size, uint8_t *served)
 {
     gm_shared_count all = {active != 0, 0, 0, 0};
     for (uint32_t from = 0; from < GM_LANES; from += size) {
         uint32_t group = active & (UINT32_MAX >> (GM_LANES - size)) << from;
-        all.wavefronts += count(unit, group, columns);
+        uint32_t before = all.wavefronts;
+        all.wavefronts += count(unit, group, columns, served);
+        for (uint32_t rest = served ? group : 0; rest; rest &= rest - 1)
+            served[gm_first_lane(rest)] += (uint8_t)before;
         all.ideal += group != 0;
     }
     all.conflicts = all.wavefronts - all.ideal;
@@ -103,7 +114,12 @@ gm_shared_count gm_count_shared(gm_access access, const uint32_t addr[GM_LANES],
         return (gm_shared_count){0};
     if (active == UINT32_MAX && bytes >= WORD_BYTES && gm_steps32(addr, GM_LANES))
         return gm_count_shared_steps(access, gm_step32(addr, GM_LANES), bytes);
+    return gm_place_shared(access, addr, active, bytes, NULL);
+}
 
+gm_shared_count gm_place_shared(gm_access access, const uint32_t addr[GM_LANES], uint32_t active, uint32_t bytes,
+                                uint8_t *served)
+{
     unsigned shift = shift_of(bytes);
     uint32_t unit[GM_LANES], columns = ROW_BYTES >> shift, size = columns;
     for (int i = 0; i < GM_LANES; i++)
@@ -111,27 +127,39 @@ gm_shared_count gm_count_shared(gm_access access, const uint32_t addr[GM_LANES],
     if (access == GM_ACCESS_LOAD && size < GM_LANES && (pairs_agree(unit, active, 1) || pairs_agree(unit, active, 2)))
         size *= 2;
     int crowded = access == GM_ACCESS_ATOM || access == GM_ACCESS_CAS;
-    gm_shared_count all = count_groups(crowded ? most_crowded : fullest, unit, active, columns, size);
+    gm_shared_count all = count_groups(crowded ? most_crowded : fullest, unit, active, columns, size, served);
     if (access == GM_ACCESS_CAS) {
         all.wavefronts *= 2;
         all.ideal *= 2;
+        for (int i = 0; i < GM_LANES && served; i++)
+            served[i] *= 2;
     }
     return all;
 }
 
-gm_shared_count gm_count_matrix(const uint32_t row[GM_LANES], uint32_t matrices)
+gm_shared_count gm_place_matrix(const uint32_t row[GM_LANES], uint32_t matrices, uint8_t *served)
 {
     enum { ROWS = 8, ROW_SHIFT = 4 };
     uint32_t unit[GM_LANES];
     for (uint32_t i = 0; i < ROWS * matrices; i++)
         unit[i] = row[i] >> ROW_SHIFT;
-    return count_groups(fullest, unit, UINT32_MAX >> (GM_LANES - ROWS * matrices), ROWS, ROWS);
+    return count_groups(fullest, unit, UINT32_MAX >> (GM_LANES - ROWS * matrices), ROWS, ROWS, served);
 }
 
-gm_shared_count gm_count_copy_shared(const uint32_t dst[GM_LANES], uint32_t active, uint32_t bytes)
+gm_shared_count gm_place_copy_shared(const uint32_t dst[GM_LANES], uint32_t active, uint32_t bytes, uint8_t *served)
 {
     uint32_t unit[GM_LANES], shift = shift_of(bytes), columns = ROW_BYTES >> shift;
     for (int i = 0; i < GM_LANES; i++)
         unit[i] = dst[i] >> shift;
-    return count_groups(most_crowded, unit, active, columns, columns);
+    return count_groups(most_crowded, unit, active, columns, columns, served);
+}
+
+gm_shared_count gm_count_matrix(const uint32_t row[GM_LANES], uint32_t matrices)
+{
+    return gm_place_matrix(row, matrices, NULL);
+}
+
+gm_shared_count gm_count_copy_shared(const uint32_t dst[GM_LANES], uint32_t active, uint32_t bytes)
+{
+    return gm_place_copy_shared(dst, active, bytes, NULL);
 }
