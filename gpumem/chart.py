@@ -250,7 +250,7 @@ def ceiling(trace: Trace, found: Sequence[Advice]) -> Iterable[Advice]:
         return
     sectors = sum(site.sectors for site in trace.sites)
     waves = sum(site.wavefronts for site in trace.sites)
-    if not sectors and not waves:
+    if not sectors and not waves and not copies_in_bulk(trace):
         return
     ideal = sum(site.sectors_ideal for site in trace.sites if site.sectors)
     said = []

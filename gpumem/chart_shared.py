@@ -144,8 +144,7 @@ def code_of(remedy: Remedy, pitch: int) -> tuple[str, ...]:
     """The same as expressions; of rows and columns where the array's pitch is known and allows it."""
     if remedy.kind == "padding":
         return (f"padding: {remedy.element(pitch) or remedy.index()}",)
-    items = "" if remedy.unit == 1 else f", of items of {remedy.unit} bytes"
-    return f"swizzle: {remedy.element(pitch) or remedy.index()}", f"CUTLASS: {remedy.cutlass()}{items}"
+    return f"swizzle: {remedy.element(pitch) or remedy.index()}", f"CUTLASS: {remedy.cutlass()}"
 
 
 def doubling(site: Site) -> bool:

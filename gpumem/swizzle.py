@@ -105,14 +105,15 @@ class Remedy:
         return f"i ^ ((i >> {self.shift}) & {((1 << self.bits) - 1) << self.base})"
 
     def cutlass(self) -> str:
-        """The swizzle in CUTLASS's words; of padding, the layout's stride.
+        """A swizzle in CUTLASS's words: of the items that it was searched for, and of bytes.
 
         >>> Remedy("swizzle", 4, 0, 0, bits=5, shift=5).cutlass()
-        'Swizzle<5, 0, 5>'
+        'Swizzle<5, 0, 5> of items of 4 bytes, Swizzle<5, 2, 5> of bytes'
         """
-        if self.kind == "padding":
-            return f"row stride {self.pitch + self.pad}"
-        return f"Swizzle<{self.bits}, {self.base}, {self.shift}>"
+        words = f"Swizzle<{self.bits}, {self.base + self.unit.bit_length() - 1}, {self.shift}> of bytes"
+        if self.unit == 1:
+            return words
+        return f"Swizzle<{self.bits}, {self.base}, {self.shift}> of items of {self.unit} bytes, {words}"
 
     def element(self, pitch: int) -> str:
         """Row and column of an array whose rows have `pitch` items, in C; "" where the swizzle does not follow rows.
@@ -145,8 +146,8 @@ def search(accesses: Sequence[Access]) -> tuple[Remedy | None, Remedy | None, in
     >>> rows = Access.of("shared store", 4, [[4 * lane for lane in range(32)]], [32])
     >>> columns = Access.of("shared load", 4, [[128 * lane for lane in range(32)]], [32])
     >>> padding, swizzle, pitch = search([rows, columns])
-    >>> padding.element(pitch), swizzle.cutlass(), padding.conflicts, swizzle.conflicts
-    ('tile[..][32 + 1]', 'Swizzle<5, 0, 5>', 0, 0)
+    >>> padding.element(pitch), swizzle.element(pitch), padding.conflicts, swizzle.conflicts
+    ('tile[..][32 + 1]', 'tile[row][col ^ (row & 31)]', 0, 0)
     """
     used = [access for access in accesses if len(access.rows)]
     if not used:
