@@ -24,10 +24,12 @@ from .sass import (
     Instruction,
     UnknownInstructionError,
     differences,
+    only_entry,
     ptx_accesses,
     sass_accesses,
     sass_instructions,
 )
+from .trace import EXACT
 
 SETTING = "GPUMEM_MACHINE_CODE"
 # gm_access: how the lens counts an atomic that the machine code has.
@@ -78,7 +80,7 @@ class Binding:
 
     def __str__(self) -> str:
         """One word, and for approximate counts the reasons."""
-        return "exact" if self.exact else "approximate: " + "; ".join(self.unbound)
+        return EXACT if self.exact else "approximate: " + "; ".join(self.unbound)
 
 
 def bind(ptx: str, kernel: str, arch: str | None = None) -> Binding:
@@ -104,6 +106,7 @@ def bind(ptx: str, kernel: str, arch: str | None = None) -> Binding:
         There is no ptxas, or the text has no such kernel.
 
     """
+    ptx = only_entry(ptx, kernel)
     code = ptxas.assemble(ptx, arch)
     functions = machine_code(code)
     written = ptx_accesses(ptx)

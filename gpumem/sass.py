@@ -195,6 +195,8 @@ class Access:
 
 
 _ENTRY = re.compile(r"(?:\.entry|\.func)\b[^{;]*?([\w$]+)\s*(?:\((?:[^()]|\([^()]*\))*\))?[^{;()]*\{", re.DOTALL)
+_LINKAGE, _NEAR = re.compile(r"\.(?:visible|weak|extern)\s+$"), 64
+_BRACE = re.compile(r"[{}]")
 _ADDRESS = re.compile(r"\[\s*([%\w$.]+)\s*(?:\+\s*(-?\w+)|(-\d+))?")
 
 
@@ -210,13 +212,31 @@ def ptx_accesses(text: str) -> dict[str, list[Access]]:
     return kernels
 
 
+def only_entry(text: str, kernel: str) -> str:
+    """A PTX text without its other entries, whose lines are left empty: what is told of a line stays true.
+
+    >>> only_entry(".visible .entry a()" + chr(10) + "{ ret; }" + chr(10) + ".entry b() { ret; }", "b").split(chr(10))
+    ['', '', '.entry b() { ret; }']
+    """
+    plain = re.sub(r"//[^\n]*|/\*.*?\*/", lambda found: re.sub(r"[^\n]", " ", found[0]), text, flags=re.DOTALL)
+    made, at, done = [], 0, 0
+    while entry := _ENTRY.search(plain, at):
+        at = _closing(plain, entry.end()) + 1
+        if entry[0].startswith(".entry") and entry[1] != kernel:
+            before = _LINKAGE.search(plain, max(0, entry.start() - _NEAR), entry.start())
+            begins = before.start() if before else entry.start()
+            made += [text[done:begins], "\n" * text.count("\n", begins, at)]
+            done = at
+    return "".join([*made, text[done:]])
+
+
 def _closing(text: str, start: int) -> int:
     """Where the brace that was opened before `start` is closed."""
     depth = 1
-    for brace in re.finditer(r"[{}]", text[start:]):
+    for brace in _BRACE.finditer(text, start):
         depth += 1 if brace[0] == "{" else -1
         if depth == 0:
-            return start + brace.start()
+            return brace.start()
     return len(text)
 
 

@@ -16,8 +16,9 @@ from . import _core, mix
 from .arguments import Array, Buffer, Layout, as_array, bounds
 from .errors import UsageError, unknown
 from .kernel import Kernel, Launch, dims, sampled, size, watches
+from .sass import only_entry
 from .stage_table import Stage, lessons, stages
-from .trace import Site, Trace
+from .trace import EXACT, Site, Trace
 
 ALIGNED = 256  # what a device's allocations start at a multiple of
 
@@ -62,7 +63,7 @@ def kernel_named(name: str) -> Kernel:
     ptx = _core._kernel_ptx(name)
     if ptx is None:
         raise UsageError("device 'sim': this gpumem was built without nvcc, and has no kernels to execute")
-    return Kernel(ptx, name, file=f"{name}.ptx")
+    return Kernel(only_entry(ptx, name), name, file=f"{name}.ptx")
 
 
 class Simulator:
@@ -76,8 +77,10 @@ class Simulator:
         watch: Sequence[str] = (),
         threads: int | None = None,
         seconds: float | None = None,
+        machine_code: bool | None = False,
     ) -> None:
         self.traces: list[Trace] = []
+        self._machine_code = machine_code
         self._buffers, self._sample = [buffer for buffer in buffers if buffer.size], sample
         used = _core.get_num_threads() if threads is None else size("threads", threads, 1 << 16)
         self._options = (used, watches(watch), None, 0, 0, float(seconds or 0.0))
@@ -99,7 +102,8 @@ class Simulator:
             pointer = ctypes.c_void_p.from_address(arguments + 8 * i).value or 0
             values[parameter.offset : parameter.offset + parameter.size] = ctypes.string_at(pointer, parameter.size)
         layout = Layout(values, pointers_in(values, buffers), buffers)
-        launch = Launch(dims("grid", grid), dims("block", block), (0, 0, 0), shared, self._options)
+        counted = kernel._counted_rows(self._machine_code)
+        launch = Launch(dims("grid", grid), dims("block", block), (0, 0, 0), shared, self._options, counted)
         units = launch.units(kernel._kernel["cluster"])
         step, count = (1, 0) if self._sample is None else sampled(units, self._sample, grid[0])
         self.traces.append(kernel._trace(launch, layout, kernel._run(launch, layout, (0, step, count))))
@@ -234,7 +238,8 @@ def trace_stage(
     """Executes a stage of the ladder on random data, and reports what its kernels did.
 
     shape: as for `gpumem.ladder`, (records, fields) for the lesson `layout`; by default small. options: sample, watch,
-    threads and seconds of `Kernel.trace`. Stages of several launches give one report, whose counters are sums.
+    threads, seconds and machine_code of `Kernel.trace`. Stages of several launches give one report, whose counters are
+    sums.
 
     Raises UsageError for names that do not exist, and what `gpumem.run` raises.
 
@@ -247,6 +252,7 @@ def trace_stage(
     from .specs import random
 
     row = stage_named(lesson, stage)
+    options.setdefault("machine_code", None)
     kind = np.dtype(dtype)
     usual = {"walk2d": (256, 256), "transpose": (256, 256), "layout": (4096, FIELDS)}
     dims_of_x = usual.get(lesson, (1 << 16,)) if shape is None else shape
@@ -290,6 +296,8 @@ def combined(traces: Sequence[Trace]) -> Trace:
         ended=next((trace.ended for trace in traces if trace.ended), ""),
         why=next((trace.why for trace in traces if trace.ended), ""),
         notes=(f"{len(traces)} launches; the grid is that of the largest.", *first.notes),
+        counts="; ".join(dict.fromkeys(t.counts for t in traces if t.counts != EXACT)) or EXACT,
+        changes=tuple(dict.fromkeys(change for trace in traces for change in trace.changes)),
         source={name: text for trace in traces for name, text in trace.source.items()},
         mix=mix.added(trace.mix for trace in traces),
         buffers={name: size for trace in traces for name, size in trace.buffers.items()},

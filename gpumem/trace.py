@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .pictures import Picture
 
 PATTERNS = ("patterns", "distinct")
+EXACT = "exact"  # counts that are the machine code's
 FEW = 3  # of a long list, printed
 COUNTS = (
     *("executions", "lanes", "requests", "sectors", "sectors_ideal", "lines"),
@@ -381,7 +382,7 @@ class Trace(Shown):
                 f"{self.blocks:,} of {self.blocks_total:,} blocks were executed: the totals are scaled by "
                 f"{self.scale:.6g}, what stands beside an instruction is not."
             )
-        if self.counts == "exact":
+        if self.counts == EXACT:
             said.append(f"Counts: exact, each access bound to the machine code of {self.arch}.")
         elif self.counts:
             said.append(f"Counts: {self.counts}.")

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import gpumem
-from gpumem import ptxas
+from gpumem import _core, ptxas
 from gpumem.binding import Binding, bind, bind_accesses
 from gpumem.errors import UsageError
 from gpumem.occupancy import CHIPS, Occupancy, occupancy
 from gpumem.ptxas import Resources
-from gpumem.sass import Access, sass_accesses, sass_instructions
+from gpumem.sass import Access, only_entry, ptx_accesses, sass_accesses, sass_instructions
 
 DATA = Path(__file__).parent / "data"
 PTX = DATA / "ptx"
@@ -250,3 +250,33 @@ def test_resources_are_those_that_ptxas_reports():
     assert code.resources["k17_w33"].shared_bytes == 33 * 32 * 4
     assert code.resources["k17_w33"].spill_load_bytes == 0
     assert 8 <= code.resources["k17_w33"].registers <= 64
+
+
+# parts of a text, and the stages
+
+
+def test_other_entries_are_left_out_and_lines_stay():
+    text = (PTX / "fused.ptx").read_text()
+    alone = only_entry(text, "histogram")
+    assert re.findall(r"\.entry\s+(\w+)", alone) == ["histogram"]
+    assert alone.count("\n") == text.count("\n")
+    assert {line for line in enumerate(alone.splitlines()) if line[1]} < set(enumerate(text.splitlines()))
+    assert ptx_accesses(alone)["histogram"] == ptx_accesses(text)["histogram"]
+
+
+def test_functions_stay_beside_the_entry_that_may_call_them():
+    func = ".func f() {\n ret; }\n// .entry in a comment {\n"
+    weak, visible = ".weak .entry a()\n{ { ret; } }", ".visible .entry b()\n{ call f; }"
+    text = f"{func}{weak}\n{visible}\n"
+    assert only_entry(text, "b") == f"{func}\n\n{visible}\n"
+    assert only_entry(text, "f") == f"{func}\n\n\n\n"
+
+
+@has_tools
+@pytest.mark.skipif(_core._kernel_ptx("move_vectors") is None, reason="built without nvcc: no kernels")
+@pytest.mark.parametrize("stage", gpumem.stages(device="cuda"), ids=str)
+def test_every_stage_of_the_ladder_is_counted_exactly(stage):
+    trace = gpumem.trace_stage(stage.lesson, stage.name, machine_code=True)
+    assert (trace.counts, trace.changes) == ("exact", ())
+    assert 0 < trace.fit["occupancy"] <= 1
+    assert not trace.fit["spill_bytes"]
