@@ -64,7 +64,7 @@ def generate(app: Sphinx) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     made = {GENERATED / "command-line.md": command_line()}
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        made[folder / path.name] = path.read_text()
+        made[folder / path.name] = path.read_text().replace("(../docs/", "(../../")
     for path, text in made.items():
         if not path.exists() or path.read_text() != text:
             path.write_text(text)

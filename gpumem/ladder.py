@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import operator
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,6 +86,14 @@ class Rung(Shown):
             **({"counters": self.counters.to_dict()} if self.counters else {}),
         }
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Rung:
+        """What `to_dict` wrote."""
+        seconds, of = tuple(data["seconds"]), data["of_copy"]
+        moved = round(data["gb_per_s"] * 1e9 * Spread.of(list(seconds)).median)
+        spread = Spread(of["median"], of["q1"], of["q3"])
+        return cls(data["name"], data["kind"], data["idea"], seconds, moved, spread, data["speedup_over_previous"])
+
 
 @dataclass(frozen=True, repr=False)
 class Ladder(Shown):
@@ -122,6 +132,26 @@ class Ladder(Shown):
     def to_json(self) -> str:
         """The same as JSON."""
         return json.dumps(self.to_dict(), indent=1)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Ladder:
+        """A recorded ladder. Raises UsageError where `data` is none."""
+        if data.get("schema") != "gpumem.ladder/1":
+            raise UsageError(f"not a recorded ladder: schema {data.get('schema')!r} instead of 'gpumem.ladder/1'")
+        top = [data[name] for name in ("lesson", "shape", "dtype", "against", "bytes", "rungs", "environment", "notes")]
+        lesson, shape, dtype, against, size, rows, environment, notes = top
+        rungs = tuple(Rung.from_dict(row) for row in rows)
+        return cls(lesson, tuple(shape), dtype, against, size, rungs, dict(environment), tuple(notes))
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Ladder:
+        """A ladder that was written as JSON. Raises UsageError where the file holds none."""
+        try:
+            return cls.from_dict(json.loads(Path(path).read_text()))
+        except OSError as error:
+            raise UsageError(f"cannot read {path}: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UsageError(f"{path} holds no recorded ladder: {error}") from None
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """A bar for each rung, as a fraction of the reference. Needs matplotlib (pip install 'gpumem[plot]')."""

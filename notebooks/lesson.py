@@ -1,0 +1,96 @@
+"""What the notebooks share: ladders measured here or recorded on an H200, counts of the lens, and how figures look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+from IPython import get_ipython
+from matplotlib.patches import Rectangle
+
+import gpumem
+from gpumem import _core
+
+HERE = Path(__file__).resolve().parent
+GPU = bool(_core._cuda()["devices"])
+# Colour-blind safe (Okabe and Ito): the same thing has the same colour in every lesson.
+BLUE, ORANGE, GREEN, RED, GREY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#8c959f"
+
+mpl.rcParams.update(
+    {
+        "axes.grid": True,
+        "axes.grid.axis": "y",
+        "axes.spines.right": False,
+        "axes.spines.top": False,
+        "axes.axisbelow": True,
+        "figure.constrained_layout.use": True,
+        "figure.dpi": 96,
+        "font.size": 10,
+        "grid.color": "#d9dde2",
+        "legend.frameon": False,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "gpumem",
+    }
+)
+
+
+if shell := get_ipython():
+    shell.run_line_magic("matplotlib", "inline")
+    shell.run_line_magic("config", 'InlineBackend.figure_formats = ["svg"]')
+    plain = '{"bbox_inches": "tight", "metadata": {"Date": None}}'
+    shell.run_line_magic("config", f"InlineBackend.print_figure_kwargs = {plain}")
+
+
+def recorded(lesson: str, dtype: str = "float32") -> gpumem.Ladder:
+    """The ladder that was measured on an H200."""
+    return gpumem.Ladder.read(HERE / "data" / "h200" / f"ladder-{lesson}-{dtype}.json")
+
+
+def ladder(lesson: str, dtype: str = "float32") -> gpumem.Ladder:
+    """The ladder measured on this machine's GPU, or, where there is none, the recorded one."""
+    if GPU:
+        return gpumem.ladder(lesson, dtype=dtype, device="cuda", progress=False)
+    return recorded(lesson, dtype)
+
+
+def fractions(rungs: gpumem.Ladder) -> dict[str, float]:
+    """Of a copy of the same bytes, by stage."""
+    return {rung.name: rung.of_copy.median for rung in rungs.rungs if rung.kind == "stage"}
+
+
+def where(rungs: gpumem.Ladder) -> str:
+    """On what it was measured."""
+    environment = rungs.environment
+    return f"{environment['device']}, driver {environment['clocks']['driver_version']}, {environment['commit']}"
+
+
+def sectors(trace: gpumem.Trace, kind: str) -> float:
+    """Sectors of a request to global memory; kind: load or store."""
+    sites = [site for site in trace.sites if site.kind == kind and site.requests]
+    return sum(site.sectors for site in sites) / max(sum(site.requests for site in sites), 1)
+
+
+def wavefronts(trace: gpumem.Trace, kind: str) -> float:
+    """Wavefronts of an access to shared memory; kind: load or store."""
+    sites = [site for site in trace.sites if site.kind == kind and site.shared]
+    return sum(site.wavefronts for site in sites) / max(sum(site.shared for site in sites), 1)
+
+
+def bars(ax, values: dict[str, float], colour: str = BLUE, label: str = "{:.2f}") -> None:
+    """A bar a name, its value on it."""
+    drawn = ax.bar(list(values), list(values.values()), color=colour, width=0.7)
+    ax.bar_label(drawn, [label.format(value) for value in values.values()], padding=2, fontsize=9)
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="both", length=0)
+
+
+def axes(width: float = 8, height: float = 3, count: int = 1):
+    """A figure's axes, side by side."""
+    _, made = plt.subplots(1, count, figsize=(width, height))
+    return made
+
+
+def frame(x: float, y: float, width: float, height: float) -> Rectangle:
+    """A frame round a part of a picture."""
+    return Rectangle((x, y), width, height, fill=False, edgecolor=RED, linewidth=2)
