@@ -49,8 +49,13 @@ ax.plot(strides, strides, color=lesson.GREY, linestyle="--", label="“stride k 
 ax.plot(strides, np.array(counted) / 4, color=lesson.BLUE, linewidth=2, label="sectors, by those of stride 1")
 ax.set(xlabel="stride (floats)", ylabel="times stride 1")
 ax.set(ylim=(0, 34), xlim=(1, 64), xticks=[1, 8, 16, 32, 48, 64])
-ax.annotate("8 floats are 32 bytes: from here on\neach lane has a sector of its own", (8, 8), (24, 14), arrowprops={"arrowstyle": "-"})
-ax.legend(loc="upper right");
+ax.annotate(
+    "8 floats are 32 bytes: from here on\neach lane has a sector of its own",
+    (8, 8),
+    (24, 14),
+    arrowprops={"arrowstyle": "-"},
+)
+_ = ax.legend(loc="upper right")
 
 # %% [markdown]
 # ## Stride 32 costs 8 times the sectors, not 32 times
@@ -80,7 +85,7 @@ for shift, colour, label, values in (
     ax.bar_label(drawn, [f"{value:.3g}" for value in values.values()], fontsize=8, padding=1)
 ax.set(xticks=place, xticklabels=[f"stride {k}" for k in shown], ylabel="times stride 1")
 ax.set_title(lesson.where(measured))
-ax.legend();
+_ = ax.legend()
 
 # %% [markdown]
 # Neither curve is the stride. Up to 8 the time stays below the sectors: a plain copy of one float a lane does not use all of the

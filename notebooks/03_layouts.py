@@ -37,17 +37,20 @@ counted = {stage: gpumem.trace_stage("layout", stage) for stage in ("aos_field",
 # Records to planes and back, three ways: field by field, through shared memory, a record (16 bytes) in one access.
 
 # %%
-stages = ["aos_fields", "aos_staged", "aos_vector", "soa_fields", "soa_staged", "soa_vector"]
-print(f"{'':12}{'sectors a load':>16}{'a store':>10}{'requests':>10}{'wavefronts':>12}")
+ways = ("fields", "staged", "vector")
+stages = [f"{kind}_{way}" for kind in ("aos", "soa") for way in ways]
+print(f"{'sectors in all':>32}{'requests':>20}")
+print(f"{'':12}{'loads':>10}{'stores':>10}{'loads':>10}{'stores':>10}{'wavefronts':>12}")
 for stage in stages:
     trace = gpumem.trace_stage("layout", stage)
-    requests = sum(site.requests for site in trace.sites)
+    kinds = [[site for site in trace.sites if site.kind == kind] for kind in ("load", "store")]
+    counted = [sum(site.sectors for site in sites) for sites in kinds]
+    counted += [sum(site.requests for site in sites) for sites in kinds]
     passes = sum(site.wavefronts for site in trace.sites)
-    loads, stores = lesson.sectors(trace, "load"), lesson.sectors(trace, "store")
-    print(f"{stage:12}{loads:16.2f}{stores:10.2f}{requests:10}{passes:12}")
+    print(f"{stage:12}" + "".join(f"{count:10,}" for count in counted) + f"{passes:12,}")
 
 # %% [markdown]
-# And what they reach:
+# 64 KiB are 2,048 sectors: what is more is fetched, or opened, again. What they reach:
 
 # %%
 measured = lesson.ladder("layout")
@@ -55,7 +58,7 @@ of_copy = lesson.fractions(measured)
 ax = lesson.axes(8, 3)
 lesson.bars(ax, of_copy)
 ax.axhline(1, color=lesson.GREY, linestyle="--", linewidth=1)
-ax.set(title=lesson.where(measured), ylabel="of a copy", ylim=(0, 1.12));
+_ = ax.set(title=lesson.where(measured), ylabel="of a copy", ylim=(0, 1.12))
 
 # %% [markdown]
 # Three things that the counts alone would not tell:

@@ -27,14 +27,19 @@ import gpumem
 
 # %%
 strides = range(34)
+
+
 def passes(k):
     stage, options = ("strided", {"stride": k}) if k else ("broadcast", {})
     return lesson.wavefronts(gpumem.trace_stage("banks", stage, (1 << 14,), **options), "load")
 
+
 counted = {k: passes(k) for k in strides}
 ax = lesson.axes(8, 3)
 ax.bar(list(counted), list(counted.values()), color=lesson.BLUE, width=0.8)
-ax.set(xlabel="stride (words; 0: all lanes one word)", ylabel="wavefronts a load", xticks=[0, 1, 2, 4, 8, 16, 24, 32, 33])
+ax.set(
+    xlabel="stride (words; 0: all lanes one word)", ylabel="wavefronts a load", xticks=[0, 1, 2, 4, 8, 16, 24, 32, 33]
+)
 assert all(counted[k] == np.gcd(k, 32) for k in strides if k)
 
 # %% [markdown]
@@ -84,7 +89,7 @@ shown = {k: of_copy[f"strided {k}"] for k in (1, 2, 4, 8, 16, 32)}
 ax = lesson.axes(8, 3)
 lesson.bars(ax, {f"{k}-way" if k > 1 else "none": value for k, value in shown.items()})
 ax.axhline(1, color=lesson.GREY, linestyle="--", linewidth=1)
-ax.set(xlabel="bank conflict of each load", ylabel="of a copy", ylim=(0, 1.12), title=lesson.where(measured));
+_ = ax.set(xlabel="bank conflict of each load", ylabel="of a copy", ylim=(0, 1.12), title=lesson.where(measured))
 
 # %% [markdown]
 # A 4-way conflict costs one per cent, an 8-way one five; it is the 16- and 32-way conflicts that outlast the memory they hide

@@ -16,7 +16,6 @@
 
 # %%
 import lesson
-import numpy as np
 
 import gpumem
 
@@ -48,7 +47,7 @@ ax.axhline(1, color=lesson.GREY, linestyle="--", linewidth=1)
 ax.set_xscale("log", base=2)
 ax.set(xticks=[1, 2, 4, 8, 16], xticklabels=[1, 2, 4, 8, 16], xlabel="bytes that a lane's access moves")
 ax.set(ylabel="of the fastest copy", ylim=(0, 1.1), title=lesson.where(measured["float32"]))
-ax.legend();
+_ = ax.legend()
 
 # %% [markdown]
 # One curve for all three types: what counts are the bytes of an access, not the type. 4 bytes reach 0.64, 8 reach 0.91, 16
@@ -64,7 +63,9 @@ ax.legend();
 rung = next(rung for rung in measured["float32"].rungs if rung.name == "scalar")
 read = rung.gb_per_s / 2 * 1e9  # half of what moves is read
 in_flight = 2048 * 132 * 4
-print(f"{in_flight / 1e6:.2f} MB in flight, {read / 1e12:.2f} TB/s read: {in_flight / read * 1e9:.0f} ns a load, at most")
+print(
+    f"{in_flight / 1e6:.2f} MB in flight, {read / 1e12:.2f} TB/s read: {in_flight / read * 1e9:.0f} ns a load, at most"
+)
 best = next(rung for rung in measured["float32"].rungs if rung.name == "vector4").gb_per_s / 2 * 1e9
 print(f"for {best / 1e12:.2f} TB/s: {best * in_flight / read / 2048 / 132:.1f} bytes a thread")
 
@@ -75,7 +76,7 @@ print(f"for {best / 1e12:.2f} TB/s: {best * in_flight / read / 2048 / 132:.1f} b
 # %%
 ax = lesson.axes(8, 2.8)
 lesson.bars(ax, lesson.fractions(measured["float32"]))
-ax.set(ylabel="of the fastest copy", ylim=(0, 1.12));
+_ = ax.set(ylabel="of the fastest copy", ylim=(0, 1.12))
 
 # %% [markdown]
 # `in_flight` loads four vectors before it stores one, `bulk` leaves it all to the copy engine and uses no register. For a copy,

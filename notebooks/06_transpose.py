@@ -45,7 +45,7 @@ for i, (dtype, rungs) in enumerate(measured.items()):
 ax.axhline(1, color=lesson.GREY, linestyle="--", linewidth=1)
 ax.set(xticks=range(len(stages)), xticklabels=stages, ylabel="of a copy", ylim=(0, 1.12))
 ax.set_title(lesson.where(measured["float32"]))
-ax.legend(loc="upper left");
+_ = ax.legend(loc="upper left")
 
 # %% [markdown]
 # - **naive** reads rows and writes columns: 32 sectors a store, 8 times what they deliver. Wider items waste less of a sector, so
@@ -60,6 +60,21 @@ ax.legend(loc="upper left");
 # By what is commonly taught the transpose is done when its bank conflicts are gone. It is 0.62 of a copy then; the rest is
 # [bytes in flight](05_vector_access.ipynb).
 #
+# ## What the chart would say
+#
+# `trace.advice` asks the questions in this order. Of `tiled` it finds the conflict, and by search over the addresses traced the
+# padding and the XOR that end it; its prediction is what `padded` counts:
+
+# %%
+advice = traces["tiled"].advice[0]
+print(advice)
+
+# %%
+wavefronts = sum(site.wavefronts for site in traces["padded"].sites)
+assert advice.after["wavefronts"] == wavefronts
+advice.now, advice.after
+
+# %% [markdown]
 # ## Where the time goes at each stage
 #
 # Sectors and wavefronts for each KiB that must move, next to the time:
@@ -72,9 +87,7 @@ work = {
     "wavefronts": [sum(site.wavefronts for site in trace.sites) / moved for trace in traces.values()],
     "time, copy = 1": [1 / lesson.fractions(measured["float32"])[stage] for stage in stages],
 }
-for ax, (name, values), colour in zip(
-    lesson.axes(9, 2.8, 3), work.items(), (lesson.BLUE, lesson.ORANGE, lesson.GREEN)
-):
+for ax, (name, values), colour in zip(lesson.axes(9, 2.8, 3), work.items(), (lesson.BLUE, lesson.ORANGE, lesson.GREEN)):
     ax.barh(stages, values, color=colour)
     ax.invert_yaxis()
     ax.set_title(name if "time" in name else f"{name} a KiB")

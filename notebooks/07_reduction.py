@@ -60,7 +60,7 @@ for (stage, rows), colour in zip(steps.items(), (lesson.RED, lesson.ORANGE, less
     right.plot(number, [conflicts / executions for executions, _, conflicts in rows], "o-", color=colour)
 left.set(title="lanes active in a warp's store", xlabel="step", ylim=(0, 34))
 right.set(title="conflicts of a warp's store", xlabel="step")
-left.legend();
+_ = left.legend()
 
 # %% [markdown]
 # And the time, as a fraction of reading the same bytes:
@@ -70,7 +70,7 @@ measured = lesson.ladder("reduce")
 ax = lesson.axes(8, 3)
 lesson.bars(ax, lesson.fractions(measured))
 ax.axhline(1, color=lesson.GREY, linestyle="--", linewidth=1)
-ax.set(title=lesson.where(measured), ylabel="of a read", ylim=(0, 1.15));
+_ = ax.set(title=lesson.where(measured), ylabel="of a read", ylim=(0, 1.15))
 
 # %% [markdown]
 # On this chip the variant with conflicts (0.17) is slower than the one that diverges (0.21), and curing both (`sequential`, 0.22)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from pathlib import Path
 
 import matplotlib as mpl
@@ -88,6 +90,21 @@ def bars(ax, values: dict[str, float], colour: str = BLUE, label: str = "{:.2f}"
 def axes(width: float = 8, height: float = 3, count: int = 1):
     """A figure's axes, side by side."""
     _, made = plt.subplots(1, count, figsize=(width, height))
+    return made
+
+
+def kernel(source: str, name: str) -> gpumem.Kernel:
+    """A kernel of a CUDA C text: compiled here, or, where there is no compiler, the PTX that is kept of this text."""
+    kept = HERE / "data" / "ptx" / f"{name}-{hashlib.sha256(source.encode()).hexdigest()[:8]}.ptx"
+    try:
+        made = gpumem.Kernel(source, name, file=f"{name}.cu")
+    except ValueError as error:
+        if "no compiler" not in str(error):
+            raise
+        return gpumem.Kernel(kept.read_text(), name, file=kept.name)
+    if os.environ.get("GPUMEM_KEEP_PTX"):
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_text(made.ptx.replace(f"{HERE}/", ""))
     return made
 
 

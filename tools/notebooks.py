@@ -5,6 +5,7 @@ usage: python tools/notebooks.py [NAME...]     (such as 03_layouts; by default a
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -18,6 +19,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 
 def main() -> int:
     names = sys.argv[1:] or [path.stem for path in sorted(FOLDER.glob("[0-9]*.py"))]
+    os.environ["GPUMEM_KEEP_PTX"] = "1"  # for machines without a compiler
     for name in names:
         began = time.monotonic()
         notebook = jupytext.read(FOLDER / f"{name}.py")
