@@ -78,17 +78,23 @@ def run(options: argparse.Namespace) -> int:
 
 def traced(options: argparse.Namespace) -> Trace:
     """The trace of a launch, or one that was written before."""
-    from .trace import Trace
     from .trace_command import run as traced_launch
 
-    if not (options.file and options.file.suffix == ".json"):
-        return traced_launch(options)
+    if options.file and options.file.suffix == ".json":
+        return saved_trace(options.file)
+    return traced_launch(options)
+
+
+def saved_trace(file: Path) -> Trace:
+    """What `gpumem trace --json` printed into a file. Raises UsageError for another file."""
+    from .trace import Trace
+
     try:
-        return Trace.from_dict(json.loads(options.file.read_text()))
+        return Trace.from_dict(json.loads(file.read_text()))
     except OSError as error:
-        raise UsageError(f"cannot read {options.file}: {error.strerror}") from None
+        raise UsageError(f"cannot read {file}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{options.file} holds no trace of gpumem: {error}") from None
+        raise UsageError(f"{file} holds no trace of gpumem: {error}") from None
 
 
 def rules_of(text: str | None) -> set[str]:

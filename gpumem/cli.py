@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
-from . import advise_command, exercise_command
+from . import advise_command, exercise_command, explain_command
 from .errors import UsageError, WrongResultError
 from .table import Shown
 
@@ -161,6 +161,7 @@ def parser() -> Parser:
     trace.add_argument("--html", type=Path, metavar="FILE", help="also write the report as a page")
 
     advise_command.register(command, launched)
+    explain_command.register(command)
     exercise_command.register(command)
 
     profile = command(
@@ -379,6 +380,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
     "bench": run_bench,
     "trace": run_trace,
     "advise": advise_command.run,
+    "metrics": explain_command.run,
     "exercises": exercise_command.run_exercises,
     "check": exercise_command.run_check,
     "profile": run_profile,
