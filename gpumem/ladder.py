@@ -6,7 +6,7 @@ import json
 import math
 import operator
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -279,41 +279,84 @@ def ladder(
         counted = count_on_device(lesson, dims, kind, line) if counters else {}
         line.step("making random data", 0)
         job, dims, entries, others = make(lesson, dims, kind, rows, peers)
-        timers = {peer.name: timer for peer in others if (timer := job.peer(peer))}
-        for name, timer in timers.items():
-            line.step(f"verifying {name}")
-            if job.must_check(name):
-                job.verify(f"{lesson}/{name}", timer)
-        left_out = []
-        for entry in entries:
-            line.step(f"verifying {entry.name}")
-            try:
-                entry.verify()
-            except ValueError as why:  # what a stage by its nature cannot take
-                left_out.append((entry, str(why)))
-        entries = [entry for entry in entries if entry not in [each for each, _ in left_out]]
-        if not entries:
-            raise UsageError(left_out[0][1])
-        references = job.references()
-        contestants = timers | {entry.name: entry.timer for entry in entries}
-        with np.errstate(over="ignore", invalid="ignore"):  # a peer's float16 sum may overflow
-            samples = interleave(references | contestants, repeat, calls=job.calls, step=line.step)
+        taken = climb(lesson, job, entries, others, repeat, line.step)
 
-    best = fastest(samples, list(references))
+    samples, best = taken.samples, taken.best
     rungs: list[Rung] = []
-    for name in [*contestants, *sorted(references, key=lambda n: n == best)]:
-        own = next((entry for entry in entries if entry.name == name), None)
-        kind_of = "stage" if own else "reference" if name in references else "peer"
+    for name in taken.order:
+        own = taken.entries.get(name)
+        kind_of = taken.kind(name)
         moved = own.bytes if own else job.bytes
         before = next((rung for rung in reversed(rungs) if rung.kind == "stage"), None) if own else None
         seconds = Spread.of(samples[name]).median
         # By what a byte takes: stages of some lessons move fewer than others.
         speedup = before.time.median / before.bytes / (seconds / moved) if before else None
-        of = ratio([taken / job.bytes * moved for taken in samples[best]], samples[name])
+        of = ratio([each / job.bytes * moved for each in samples[best]], samples[name])
         idea = own.stage.idea if own else IDEAS[name]
         rungs.append(Rung(name, kind_of, idea, tuple(samples[name]), moved, of, speedup, counted.get(name)))
-    notes = tuple(f"Left out: {why}." for _, why in left_out)
+    notes = tuple(f"Left out: {why}." for why in taken.left_out)
     return Ladder(lesson, dims, kind.name, job.against, job.bytes, tuple(rungs), job.environment(), notes)
+
+
+@dataclass(frozen=True)
+class Climbed:
+    """The samples of everyone who took turns, and why some did not."""
+
+    samples: dict[str, list[float]]  # seconds a call: peers, stages, references
+    entries: dict[str, Entry]  # of the stages
+    references: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def best(self) -> str:
+        """The fastest reference."""
+        return fastest(self.samples, list(self.references))
+
+    @property
+    def order(self) -> list[str]:
+        """Peers and stages, slow to fast as the stage table has them, then the references, the best one last."""
+        others = [name for name in self.samples if name not in self.references]
+        return [*others, *sorted(self.references, key=lambda name: name == self.best)]
+
+    def kind(self, name: str) -> str:
+        """What a contestant is: "stage", "peer" or "reference"."""
+        return "stage" if name in self.entries else "reference" if name in self.references else "peer"
+
+
+def climb(
+    lesson: str,
+    job: Job,
+    entries: Sequence[Entry],
+    others: Sequence[Peer],
+    repeat: int,
+    step: Callable[[str], None],
+) -> Climbed:
+    """Verifies the peers and the stages of a job, leaves out what cannot take its arrays, and times the rest in turns.
+
+    Raises UsageError where no stage is left, WrongResultError for a wrong output.
+    """
+    timers = {peer.name: timer for peer in others if (timer := job.peer(peer))}
+    for name, timer in timers.items():
+        step(f"verifying {name}")
+        if job.must_check(name):
+            job.verify(f"{lesson}/{name}", timer)
+    fit: dict[str, Entry] = {}
+    left_out = []
+    for entry in entries:
+        step(f"verifying {entry.name}")
+        try:
+            entry.verify()
+        except ValueError as why:  # what a stage by its nature cannot take
+            left_out.append(str(why))
+        else:
+            fit[entry.name] = entry
+    if not fit:
+        raise UsageError(left_out[0])
+    references = job.references()
+    contestants = timers | {name: entry.timer for name, entry in fit.items()}
+    with np.errstate(over="ignore", invalid="ignore"):  # a peer's float16 sum may overflow
+        samples = interleave(references | contestants, repeat, calls=job.calls, step=step)
+    return Climbed(samples, fit, tuple(references), tuple(left_out))
 
 
 Made = tuple[Job, tuple[int, ...], list[Entry], Sequence[Peer]]
