@@ -24,6 +24,8 @@ from .profile import profile
 from .result import Result
 from .simulate import trace_stage
 from .stage_table import Stage, stages
+from .sweep import sweep
+from .sweep_result import Sweep
 from .trace import Trace
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "LimitError",
     "Result",
     "Stage",
+    "Sweep",
     "Trace",
     "UsageError",
     "WrongResultError",
@@ -49,6 +52,7 @@ __all__ = [
     "set_num_threads",
     "stages",
     "sum",
+    "sweep",
     "to_aos",
     "to_soa",
     "trace_stage",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import rich.progress
 
 SECONDS_BETWEEN_LINES = 5.0
+SECONDS_BEFORE_GUESSING = 1.0
 
 
 def has_rich() -> bool:
@@ -39,6 +40,7 @@ class Progress:
 
     def __init__(self, title: str, total: int, enabled: bool | None = None) -> None:
         self._title, self._total, self._done = title, max(total, 1), 0
+        self._began = time.monotonic()
         self._tty = sys.stderr.isatty()
         self._enabled = self._tty if enabled is None else enabled
         self._last_line = 0.0
@@ -55,11 +57,12 @@ class Progress:
                 BarColumn(bar_width=30),
                 TextColumn("{task.percentage:>3.0f}%"),
                 TimeElapsedColumn(),
+                TextColumn("{task.fields[left]}", markup=False),
                 TextColumn("{task.description}", markup=False),
                 console=Console(stderr=True),
                 transient=True,
             )
-            self._task = self._bar.add_task("", total=self._total, title=self._title)
+            self._task = self._bar.add_task("", total=self._total, title=self._title, left="")
             self._bar.start()
         return self
 
@@ -76,9 +79,9 @@ class Progress:
         if not self._enabled:
             return
         if self._bar:
-            self._bar.update(self._task, completed=self._done, description=what)
+            self._bar.update(self._task, completed=self._done, description=what, left=self._left())
             return
-        line = f"{self._title}: {100 * self._done // self._total:3d}%  {what}"
+        line = f"{self._title}: {100 * self._done // self._total:3d}%  {' '.join([self._left(), what]).strip()}"
         now = time.monotonic()
         if self._tty:
             sys.stderr.write(f"\r\033[K{line[:118]}")
@@ -86,3 +89,23 @@ class Progress:
             sys.stderr.write(f"{line}\n")
             self._last_line = now
         sys.stderr.flush()
+
+    def _left(self) -> str:
+        """About how long the rest will take, once some of it is done."""
+        spent = time.monotonic() - self._began
+        if not self._done or spent < SECONDS_BEFORE_GUESSING:
+            return ""
+        return f"{duration(spent / self._done * (self._total - self._done))} left"
+
+
+def duration(seconds: float) -> str:
+    """A time in words.
+
+    >>> duration(7.4), duration(95), duration(7300)
+    ('7 s', '1:35', '2:01:40')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes}:{rest:02d}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

@@ -102,9 +102,10 @@ class Lesson(DeviceJob):
 
     def entries(self, rows: Sequence[Stage]) -> list[Entry]:
         """The rungs, in the order of the stage table."""
-        return [self._entry(*rung) for rung in rungs_of(rows)]
+        return [self.entry(*rung) for rung in rungs_of(rows)]
 
-    def _entry(self, name: str, stage: Stage, options: dict[str, Any]) -> Entry:
+    def entry(self, name: str, stage: Stage, options: dict[str, Any]) -> Entry:
+        """A stage with its options as a rung."""
         torch = self.torch
         x = self.x
         if stage.lesson == "layout" and stage.name.startswith("soa"):

@@ -72,12 +72,33 @@ class Rung(Shown):
         """Bytes that must move, read and written, by the median time; 1 GB is 10**9 bytes."""
         return self.bytes / self.time.median / 1e9
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Rung:
+        """A rung that was written by `to_dict`. Older records have no bytes: these follow from the speed."""
+        from .ncu import Counters
+
+        of = data["of_copy"]
+        seconds = tuple(data["seconds"])
+        moved = data.get("bytes") or round(data["gb_per_s"] * 1e9 * Spread.of(list(seconds)).median)
+        counters = Counters(**data["counters"]) if "counters" in data else None
+        return cls(
+            data["name"],
+            data["kind"],
+            data["idea"],
+            seconds,
+            moved,
+            Spread(of["median"], of["q1"], of["q3"]),
+            data["speedup_over_previous"],
+            counters,
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, with the raw samples."""
         return {
             "name": self.name,
             "kind": self.kind,
             "idea": self.idea,
+            "bytes": self.bytes,
             "ms": self.time.median * 1e3,
             "gb_per_s": self.gb_per_s,
             "of_copy": self.of_copy.to_dict(),
@@ -85,14 +106,6 @@ class Rung(Shown):
             "seconds": list(self.seconds),
             **({"counters": self.counters.to_dict()} if self.counters else {}),
         }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Rung:
-        """What `to_dict` wrote."""
-        seconds, of = tuple(data["seconds"]), data["of_copy"]
-        moved = round(data["gb_per_s"] * 1e9 * Spread.of(list(seconds)).median)
-        spread = Spread(of["median"], of["q1"], of["q3"])
-        return cls(data["name"], data["kind"], data["idea"], seconds, moved, spread, data["speedup_over_previous"])
 
 
 @dataclass(frozen=True, repr=False)
@@ -420,13 +433,14 @@ def count_on_device(
     return count(lesson, shape, dtype.name)
 
 
-def make_job(lesson: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Job:
-    """The lesson's work on an array of that shape and type."""
+def make_job(lesson: str, shape: tuple[int, ...], dtype: np.dtype[Any], arena: Arena | None = None) -> Job:
+    """The lesson's work on an array of that shape and type, in memory of its own or in an arena's."""
+    arena = arena or Arena()
     if lesson == "reduce":
-        return Sum(Arena(), shape, dtype)
+        return Sum(arena, shape, dtype)
     if lesson == "copy":
-        return Copy(Arena(), shape, dtype)
-    return Permute(Arena(), shape, dtype, tuple(reversed(range(len(shape)))))
+        return Copy(arena, shape, dtype)
+    return Permute(arena, shape, dtype, tuple(reversed(range(len(shape)))))
 
 
 def default_shape(lesson: str, dtype: np.dtype[Any]) -> tuple[int, ...]:

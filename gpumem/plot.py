@@ -1,11 +1,21 @@
-"""Plots of ladders and benchmarks. The only module that needs matplotlib, and only when a plot is asked for."""
+"""Figures of sweeps, ladders, benchmarks and rooflines; `gpumem plot` draws what a file holds, as its schema says.
+
+matplotlib is needed only when a plot is asked for. How things look stands in style.py.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from . import style
+from .devices import Device, device
 from .errors import UsageError
+from .style import check_format as check_format
+from .style import save as save
+from .timing import Spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -13,78 +23,303 @@ if TYPE_CHECKING:
 
     from .ladder import Ladder
     from .result import Result
+    from .sweep_result import Point, Sweep
 
-COLOURS = {"stage": "#3568a8", "peer": "#b8792b", "reference": "#9aa3ad"}
-OURS, LINE, REFERENCE = COLOURS["stage"], "#d9dde2", COLOURS["reference"]
+AROUND_ZERO = 1.12  # room above the highest of what is drawn
+COUNTS = {"banks": ("wavefronts_per_load", "wavefronts of an executed shared load")}
+SECTORS = ("sectors_per_load", "sectors of an executed load")
 
 
-def new_axes(height: float) -> Axes:
-    """Axes of a new figure."""
+def known(environment: Mapping[str, Any]) -> Device | None:
+    """The device of a measurement, where it is a GPU of the table."""
     try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UsageError("plots need matplotlib: pip install 'gpumem[plot]'") from None
-    return Figure(figsize=(8, height), layout="constrained").add_subplot()
+        return device(environment) if "device" in environment else None
+    except UsageError:
+        return None
 
 
-def quiet_frame(ax: Axes) -> None:
-    """Leaves only what carries meaning."""
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.tick_params(axis="y", length=0)
-    ax.axvline(1.0, color=REFERENCE, linewidth=1, zorder=0)
+def limits(ax: Axes, environment: Mapping[str, Any], copy: float, against: str, *, along: str = "x") -> float:
+    """Dashed lines for the memory's peak and for the measured copy, both GB/s; the height of the higher one."""
+    style.level(ax, copy, f"measured {against} {copy:,.0f} GB/s", along=along, colour=style.FAINT)
+    found = known(environment)
+    if not found:
+        return copy
+    peak = found.memory_peak / 1e9
+    style.level(ax, peak, f"theoretical peak {peak:,.0f} GB/s", along=along)
+    return max(copy, peak)
+
+
+def cache_sizes(environment: Mapping[str, Any]) -> dict[str, int]:
+    """The caches of a measurement's device, by name."""
+    if "device" in environment:
+        found = known(environment)
+        return {"L2": found.l2_bytes} if found else {}
+    return {name.upper(): int(size) for name, size in environment.get("caches", {}).items()}
+
+
+# --- sweeps ----------------------------------------------------------------------------------------------------------
+
+
+def plot_sweep(sweep: Sweep, ax: Axes | None = None) -> Axes:
+    """A curve for each contestant, its quartiles as a band, over the axis of the sweep."""
+    ax = ax or style.new_axes()
+    style.frame(ax)
+    if sweep.counted:
+        ends = draw_counts(sweep, ax)
+        ax.set_ylim(0, None)
+    else:
+        ends = draw_times(sweep, ax)
+    scale(sweep, ax)
+    style.names_at_ends(ax, ends)
+    style.title(ax, f"{sweep.lesson} over {sweep.over}{kind_of(sweep)}")
+    rounds = (
+        f"medians and quartiles of {sweep.setting['repeat']} rounds" if not sweep.counted else "counted by the lens"
+    )
+    cold = "each call from a cold cache" if sweep.device == "cuda" else ""
+    style.caption(cast("Figure", ax.figure), style.origin(sweep.environment, *filter(None, (rounds, cold))))
+    return ax
+
+
+def kind_of(sweep: Sweep) -> str:
+    """The type of the items, where there is only one."""
+    types = {point.dtype for point in sweep.points}
+    return f", {types.pop()}" if len(types) == 1 else ""
+
+
+def place(sweep: Sweep, point: Point) -> float:
+    """Where a point stands: over sizes by all bytes that are touched, which is what a cache has to hold."""
+    if sweep.over != "size":
+        return point.x
+    best = sweep.best.get(point.cell)
+    return best.bytes if best else point.bytes
+
+
+def draw_times(sweep: Sweep, ax: Axes) -> list[tuple[float, str, str]]:
+    """The curves of a measured sweep; what is to be written at their ends."""
+    ends, highest = [], 0.0
+    for name, kind, shown, points in curves(sweep):
+        xs = [place(sweep, point) for point in points]
+        spreads = [point.gb_per_s for point in points]
+        ys = [spread.median for spread in spreads]
+        look = style.TYPES.get(shown) or style.look(name, kind)
+        few = len(points) <= 20
+        ax.fill_between(xs, [s.low for s in spreads], [s.high for s in spreads], color=look.colour, alpha=0.18, lw=0)
+        ax.plot(
+            xs,
+            ys,
+            color=look.colour,
+            marker=look.marker if few else "",
+            markersize=4,
+            linestyle=look.dashes if kind != "scatter" else "",
+            linewidth=look.width,
+            label=shown,
+            zorder=2 if kind == "reference" else 3,
+        )
+        ends.append((ys[-1], style.words(shown), look.colour))
+        highest = max(highest, *ys)
+    last = max(sweep.best)
+    copy = sweep.best[last].gb_per_s.median
+    if highest > 3 * copy:  # in the caches it goes far higher than any memory
+        style.level(ax, copy, f"measured {sweep.against} {copy:,.3g} GB/s", colour=style.FAINT)
+    else:
+        highest = max(highest, limits(ax, sweep.environment, copy, sweep.against))
+    ax.set_ylim(0, AROUND_ZERO * highest)
+    ax.set_ylabel("GB/s that are of use" if sweep.over in ("stride", "offset") else "GB/s read and written")
+    return ends
+
+
+def curves(sweep: Sweep) -> list[tuple[str, str, str, list[Point]]]:
+    """(name, kind, what it is called, points) of each curve: types where the axis is the access, contestants else."""
+    if sweep.over in ("width", "flight") and sweep.device != "cpu":
+        found: dict[str, list[Point]] = {}
+        for point in sweep.points:
+            if point.kind == "stage":
+                found.setdefault(point.dtype, []).append(point)
+        return [(t, "stage", t, sorted(points, key=lambda p: p.x)) for t, points in found.items()]
+    made = []
+    for (name, _), points in sweep.series().items():
+        if points[0].kind != "reference":
+            made.append((name, points[0].kind, name, points))
+    best = [sweep.best[cell] for cell in sorted(sweep.best)]
+    if len({point.x for point in best}) > 1 and not sweep.counted:
+        made.append((sweep.against, "reference", sweep.against, sorted(best, key=lambda p: p.x)))
+    return made
+
+
+def draw_counts(sweep: Sweep, ax: Axes) -> list[tuple[float, str, str]]:
+    """The curves of a counted sweep."""
+    counter, text = COUNTS.get(sweep.lesson, SECTORS)
+    ends = []
+    for name, kind, shown, points in curves(sweep):
+        held = [point for point in points if counter in point.counters]
+        look = style.TYPES.get(shown) or style.look(name, kind)
+        ys = [point.counters[counter] for point in held]
+        ax.plot([p.x for p in held], ys, color=look.colour, marker=look.marker, markersize=4, label=shown)
+        ends += [(ys[-1], style.words(shown), look.colour)] if ys else []
+    ax.set_ylabel(text)
+    return ends
+
+
+def scale(sweep: Sweep, ax: Axes) -> None:
+    """The axis of the sweep: bytes by powers of two, all else as it is."""
+    from .sweep_result import AXES
+
+    values = sorted({place(sweep, point) for point in sweep.points})
+    if sweep.over in ("size", "flight", "width"):
+        style.byte_axis(ax, values)
+        if sweep.over == "size":
+            style.caches(ax, cache_sizes(sweep.environment))
+            verb = "read" if sweep.against == "read" else "read and written"
+            ax.set_xlabel(f"bytes {verb}")
+            return
+    elif max(values) >= 32:
+        ax.set_xticks([value for value in values if value % 8 == 0 or value == values[0]])
+        ax.set_xlim(values[0] - 0.5, values[-1] + 0.5)
+    else:
+        ax.set_xticks(values)
+    ax.set_xlabel(AXES[sweep.over])
+
+
+# --- ladders ---------------------------------------------------------------------------------------------------------
 
 
 def plot_ladder(ladder: Ladder, ax: Axes | None = None) -> Axes:
-    """A bar for each rung as a fraction of the reference, with its quartiles and GB/s."""
-    ax = ax or new_axes(0.8 + 0.38 * len(ladder.rungs))
-    for i, rung in enumerate(ladder.rungs):
-        of = rung.of_copy
-        ax.barh(i, of.median, color=COLOURS[rung.kind], height=0.7)
-        ax.plot([of.low, of.high], [i, i], color="black", linewidth=1)
-        ax.text(max(of.median, of.high) + 0.01, i, f"{rung.gb_per_s:.1f} GB/s", va="center", fontsize=8)
-    ax.set_yticks(range(len(ladder.rungs)), [rung.name for rung in ladder.rungs])
-    ax.invert_yaxis()
-    quiet_frame(ax)
-    env = ladder.environment
-    ax.set_xlabel(f"fraction of a {ladder.against} of the same bytes (median, quartiles)")
-    shape = " × ".join(map(str, ladder.shape))
-    place = env.get("device") or f"{env['cpu']}, {env['threads']} threads"
-    ax.set_title(f"{ladder.lesson}, {shape} {ladder.dtype}: {place}", fontsize=10)
+    """A bar for each rung, GB/s from zero, between the measured copy and the memory's peak."""
+    rungs = [rung for rung in ladder.rungs if rung.kind != "reference"]
+    best = max((r for r in ladder.rungs if r.kind == "reference"), key=lambda rung: rung.gb_per_s)
+    ax = ax or style.new_axes(1.5 + 0.34 * len(rungs))
+    style.frame(ax, along="x")
+    for i, rung in enumerate(rungs):
+        look = style.look(rung.name, rung.kind)
+        spread = Spread.of([rung.bytes / taken / 1e9 for taken in rung.seconds])
+        ax.barh(
+            i, spread.median, color=look.colour, height=0.68, hatch="///" if rung.kind == "peer" else "", ec="white"
+        )
+        ax.plot([spread.low, spread.high], [i, i], color=style.INK, linewidth=1.2)
+        ax.annotate(
+            f"{spread.median:,.0f} GB/s, {rung.of_copy.median:.0%} of {ladder.against}",
+            (max(spread.median, spread.high), i),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+            color=style.INK,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8},
+        )
+    ax.set_yticks(range(len(rungs)), [style.words(rung.name) for rung in rungs])
+    ax.set_ylim(len(rungs) - 0.4, -0.7)
+    highest = limits(ax, ladder.environment, best.gb_per_s, ladder.against, along="y")
+    highest = max(highest, *(rung.gb_per_s for rung in rungs))
+    ax.set_xlim(0, 1.02 * highest)
+    ax.set_xlabel("GB/s that must be " + ("read" if ladder.against == "read" else "read and written"))
+    shape = " × ".join(f"{length:,}" for length in ladder.shape)
+    style.title(ax, f"{ladder.lesson}, {shape} {ladder.dtype}")
+    ax.title.set_y(1.05)
+    rounds = max(len(rung.seconds) for rung in ladder.rungs)
+    style.caption(
+        cast("Figure", ax.figure), style.origin(ladder.environment, f"medians and quartiles of {rounds} rounds")
+    )
     return ax
+
+
+# --- benchmarks ------------------------------------------------------------------------------------------------------
 
 
 def plot_result(result: Result, ax: Axes | None = None) -> Axes:
     """A line for each group and a dot for each of its rows: gpumem's filled, the peers' hollow."""
     groups = result.groups()
-    ax = ax or new_axes(1.2 + 0.45 * len(groups))
-    markers = dict(zip(result.peers, "osD^", strict=False))
+    ax = ax or style.new_axes(1.6 + 0.42 * len(groups))
+    style.frame(ax, along="x")
     for i, (name, rows) in enumerate(groups.items()):
-        ax.axhline(i, color=LINE, linewidth=1, zorder=0)
-        for peer, marker in markers.items():
+        ax.axhline(i, color=style.LINE, linewidth=1, zorder=0)
+        for peer in result.peers:
             figures = [row.figure(peer).median for row in rows if peer in row.seconds]
-            label = peer if not i else None
-            ax.plot(figures, [i] * len(figures), marker, mfc="none", mec=COLOURS["peer"], ms=4, label=label)
+            look = style.look(peer, "peer")
+            ax.plot(
+                figures, [i] * len(figures), look.marker, mfc="none", mec=look.colour, ms=4.5, label="" if i else peer
+            )
         figures = [row.figure().median for row in rows]
-        ax.plot(figures, [i] * len(figures), "o", color=OURS, ms=5, alpha=0.6, label="gpumem" if not i else None)
-        ax.text(0, i - 0.3, f"{name}, of {rows[0].group.against}", fontsize=7, va="center", color="#555")
+        ours = style.look("gpumem")
+        ax.plot(
+            figures,
+            [i] * len(figures),
+            "o",
+            color=ours.colour,
+            ms=5,
+            alpha=0.55,
+            mec="none",
+            label="" if i else "gpumem",
+        )
+        text = f"{name}, of {rows[0].group.against}"
+        ax.annotate(text, (0, i), xytext=(3, 3), textcoords="offset points", fontsize=7.5, color=style.FAINT)
     ax.set_yticks([])
-    ax.set_ylim(len(groups) - 0.5, -0.7)
+    ax.set_ylim(len(groups) - 0.5, -0.8)
     ax.set_xlim(0, max(1.05, ax.get_xlim()[1]))
-    quiet_frame(ax)
-    env = result.environment
-    ax.set_xlabel("fraction of the reference of the same rounds; each dot is a row's median")
-    ax.set_title(f"{result.op}: {env['cpu']}, {env['threads']} threads, {env['isa']}", fontsize=10, loc="right")
-    ax.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False)
+    style.level(ax, 1.0, "", along="y", colour=style.COPY)
+    ax.set_xlabel("fraction of the reference of the same rounds; a dot is a row's median")
+    style.title(ax, f"{result.op}: every row of the benchmark")
+    ax.legend(fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, handletextpad=0.2)
+    style.caption(cast("Figure", ax.figure), style.origin(result.environment))
     return ax
 
 
-def check_format(path: Path) -> None:
-    """Raises UsageError unless matplotlib is here and writes files with such an ending."""
-    formats = sorted(new_axes(1).figure.canvas.get_supported_filetypes())
-    if path.suffix[1:] not in formats:
-        raise UsageError(f"cannot plot to {path}: its name must end in one of {', '.join(formats)}")
+# --- files -----------------------------------------------------------------------------------------------------------
 
 
-def save(ax: Axes, path: Path) -> None:
-    """Writes the figure of `ax` in the format that the file's name ends in."""
-    cast("Figure", ax.figure).savefig(path, dpi=150)
+def draw_sweep(data: Mapping[str, Any]) -> Axes:
+    """A recorded sweep."""
+    from .sweep_result import Sweep
+
+    return plot_sweep(Sweep.from_dict(data))
+
+
+def draw_ladder(data: Mapping[str, Any]) -> Axes:
+    """A recorded ladder."""
+    from .ladder import Ladder
+
+    return plot_ladder(Ladder.from_dict(data))
+
+
+def draw_result(data: Mapping[str, Any]) -> Axes:
+    """A recorded benchmark."""
+    from .result import Result
+
+    return plot_result(Result.from_dict(data))
+
+
+DRAW: dict[str, Callable[[Mapping[str, Any]], Axes]] = {
+    "gpumem.sweep/1": draw_sweep,
+    "gpumem.ladder/1": draw_ladder,
+    "gpumem.bench/1": draw_result,
+}
+
+
+def plot_file(path: Path, to: Path) -> None:
+    """Draws what a file of gpumem holds, as its schema says, into a file of the format that its name ends in.
+
+    Raises UsageError for a file that cannot be read, or that holds nothing that can be drawn.
+    """
+    try:
+        data = json.loads(path.read_text())
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError:
+        raise UsageError(f"{path} is no JSON") from None
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if schema == "gpumem.trace/1":
+        draw_trace(data, to)
+        return
+    if schema not in DRAW:
+        raise UsageError(f"{path}: schema {schema!r} cannot be drawn; there are {', '.join([*DRAW, 'gpumem.trace/1'])}")
+    try:
+        ax = DRAW[schema](data)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"{path} is no whole {schema}: {error}") from None
+    save(ax, to)
+
+
+def draw_trace(data: Mapping[str, Any], to: Path) -> None:
+    """The accesses of a trace, each as a picture of lanes and sectors: an SVG."""
+    from .trace import Trace
+
+    raise UsageError(f"{Trace.from_dict(data).kernel}: traces are drawn by `gpumem trace --html`; {to} is not written")
