@@ -22,6 +22,7 @@ from .lessons import run
 from .ops import to_aos, to_soa
 from .profile import profile
 from .result import Result
+from .roofline import Roofline, roofline
 from .simulate import trace_stage
 from .stage_table import Stage, stages
 from .sweep import sweep
@@ -35,6 +36,7 @@ __all__ = [
     "Ladder",
     "LimitError",
     "Result",
+    "Roofline",
     "Stage",
     "Sweep",
     "Trace",
@@ -48,6 +50,7 @@ __all__ = [
     "matrix_transpose",
     "permute_dims",
     "profile",
+    "roofline",
     "run",
     "set_num_threads",
     "stages",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
-from . import advise_command, exercise_command, explain_command
+from . import advise_command, exercise_command, explain_command, figure_commands
 from .errors import UsageError, WrongResultError
 from .table import Shown
 
@@ -162,6 +162,7 @@ def parser() -> Parser:
 
     advise_command.register(command, launched)
     explain_command.register(command)
+    figure_commands.register(command, measuring, launched)
     exercise_command.register(command)
 
     profile = command(
@@ -244,6 +245,11 @@ def write_files(result: Measured, options: argparse.Namespace) -> None:
     """Writes what --output and --plot asked for."""
     if options.output:
         options.output.write_text(result.to_json() + "\n")
+    write_plot(result, options)
+
+
+def write_plot(result: Measured, options: argparse.Namespace) -> None:
+    """Writes what --plot asked for."""
     if options.plot:
         from .plot import save
 
@@ -381,6 +387,9 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
     "trace": run_trace,
     "advise": advise_command.run,
     "metrics": explain_command.run,
+    "sweep": figure_commands.run_sweep,
+    "plot": figure_commands.run_plot,
+    "roofline": figure_commands.run_roofline,
     "exercises": exercise_command.run_exercises,
     "check": exercise_command.run_check,
     "profile": run_profile,

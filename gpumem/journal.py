@@ -33,7 +33,7 @@ class Journal:
     def __init__(self, path: str | Path | None, setting: Mapping[str, Any], environment: Mapping[str, Any]) -> None:
         self.done: dict[int, dict[str, Any]] = {}
         self._path = None if path is None else Path(path)
-        self._head = {"schema": SCHEMA, "setting": dict(setting), "environment": dict(environment)}
+        self._head: dict[str, Any] = {"schema": SCHEMA, "setting": dict(setting), "environment": dict(environment)}
         self._file: IO[str] | None = None
 
     @property
@@ -92,8 +92,7 @@ class Journal:
         self._file.truncate(len(text[: text.rfind("\n") + 1].encode()))
 
     def _differs(self, head: Mapping[str, Any], name: str) -> bool:
-        ours: Mapping[str, Any] = self._head["environment"]  # type: ignore[assignment]
-        return bool(ours.get(name) != head["environment"].get(name))
+        return bool(self._head["environment"].get(name) != head["environment"].get(name))
 
     def _line(self, data: Mapping[str, Any]) -> None:
         assert self._file is not None

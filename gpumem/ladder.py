@@ -80,7 +80,7 @@ class Rung(Shown):
         of = data["of_copy"]
         seconds = tuple(data["seconds"])
         moved = data.get("bytes") or round(data["gb_per_s"] * 1e9 * Spread.of(list(seconds)).median)
-        counters = Counters(**data["counters"]) if "counters" in data else None
+        counters = Counters(data["counters"]["metrics"]) if "counters" in data else None
         return cls(
             data["name"],
             data["kind"],

@@ -40,7 +40,8 @@ def known(environment: Mapping[str, Any]) -> Device | None:
 
 def limits(ax: Axes, environment: Mapping[str, Any], copy: float, against: str, *, along: str = "x") -> float:
     """Dashed lines for the memory's peak and for the measured copy, both GB/s; the height of the higher one."""
-    style.level(ax, copy, f"measured {against} {copy:,.0f} GB/s", along=along, colour=style.FAINT)
+    side = "" if along == "x" else "right"  # the two may be close to one another
+    style.level(ax, copy, f"measured {against} {copy:,.0f} GB/s", along=along, colour=style.FAINT, side=side)
     found = known(environment)
     if not found:
         return copy
@@ -208,9 +209,11 @@ def plot_ladder(ladder: Ladder, ax: Axes | None = None) -> Axes:
         )
     ax.set_yticks(range(len(rungs)), [style.words(rung.name) for rung in rungs])
     ax.set_ylim(len(rungs) - 0.4, -0.7)
-    highest = limits(ax, ladder.environment, best.gb_per_s, ladder.against, along="y")
-    highest = max(highest, *(rung.gb_per_s for rung in rungs))
+    peak = known(ladder.environment)
+    highest = max(peak.memory_peak / 1e9 if peak else 0, best.gb_per_s, *(rung.gb_per_s for rung in rungs))
     ax.set_xlim(0, 1.02 * highest)
+    limits(ax, ladder.environment, best.gb_per_s, ladder.against, along="y")
+    ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.set_xlabel("GB/s that must be " + ("read" if ladder.against == "read" else "read and written"))
     shape = " × ".join(f"{length:,}" for length in ladder.shape)
     style.title(ax, f"{ladder.lesson}, {shape} {ladder.dtype}")
@@ -251,7 +254,7 @@ def plot_result(result: Result, ax: Axes | None = None) -> Axes:
             label="" if i else "gpumem",
         )
         text = f"{name}, of {rows[0].group.against}"
-        ax.annotate(text, (0, i), xytext=(3, 3), textcoords="offset points", fontsize=7.5, color=style.FAINT)
+        ax.annotate(text, (0, i), xytext=(3, 5), textcoords="offset points", fontsize=7.5, color=style.FAINT)
     ax.set_yticks([])
     ax.set_ylim(len(groups) - 0.5, -0.8)
     ax.set_xlim(0, max(1.05, ax.get_xlim()[1]))
@@ -287,10 +290,18 @@ def draw_result(data: Mapping[str, Any]) -> Axes:
     return plot_result(Result.from_dict(data))
 
 
+def draw_roofline(data: Mapping[str, Any]) -> Axes:
+    """A recorded roofline."""
+    from .roofline import Roofline
+
+    return Roofline.from_dict(data).plot()
+
+
 DRAW: dict[str, Callable[[Mapping[str, Any]], Axes]] = {
     "gpumem.sweep/1": draw_sweep,
     "gpumem.ladder/1": draw_ladder,
     "gpumem.bench/1": draw_result,
+    "gpumem.roofline/1": draw_roofline,
 }
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from .amounts import format_bytes
 from .errors import UsageError
@@ -106,7 +106,7 @@ def new_axes(height: float = 4.4, width: float = 7.4) -> Axes:
     return new_figure(width, height)[1]
 
 
-def frame(ax: Axes, *, along: str = "y") -> None:
+def frame(ax: Axes, *, along: Literal["x", "y"] = "y") -> None:
     """Leaves only what carries meaning: faint lines across, no box."""
     ax.set_axisbelow(True)
     ax.grid(axis=along, color=LINE, linewidth=0.7)
@@ -167,10 +167,10 @@ def caches(ax: Axes, capacities: Mapping[str, int]) -> None:
     ax.set_xlim(ax.get_xlim())
 
 
-def level(ax: Axes, value: float, text: str, *, along: str = "x", colour: str = PEAK, dashes: str = "--") -> None:
+def level(ax: Axes, value: float, text: str, *, along: str = "x", colour: str = PEAK, side: str = "") -> None:
     """A dashed line right across for a limit, with its name."""
     draw = ax.axhline if along == "x" else ax.axvline
-    draw(value, color=colour, linestyle=(0, (5, 3)) if dashes == "--" else dashes, linewidth=1.0, zorder=1, label=text)
+    draw(value, color=colour, linestyle=(0, (5, 3)), linewidth=1.0, zorder=1, label=text)
     if along == "x":
         place: dict[str, Any] = {
             "xy": (1.0, value),
@@ -180,7 +180,9 @@ def level(ax: Axes, value: float, text: str, *, along: str = "x", colour: str = 
         }
         offset = (-2, 2)
     else:
-        place = {"xy": (value, 1.0), "xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
+        low, high = ax.get_xlim()
+        side = side or ("left" if value > 0.8 * high + 0.2 * low else "right")
+        place = {"xy": (value, 1.0), "xycoords": ("data", "axes fraction"), "ha": side, "va": "bottom"}
         offset = (0, 2)
     ax.annotate(text, xytext=offset, textcoords="offset points", fontsize=7.5, color=colour, **place)
 
@@ -195,6 +197,8 @@ def names_at_ends(ax: Axes, ends: Sequence[tuple[float, str, str]], *, size: flo
     points = (figure.get_figheight() * 72) * 0.74
     gap = 1.25 * size / points * (high - low)
     order = sorted(ends, key=lambda end: end[0])
+    if not order:
+        return
     at = [y for y, _, _ in order]
     for _ in range(200):
         moved = False
@@ -205,13 +209,15 @@ def names_at_ends(ax: Axes, ends: Sequence[tuple[float, str, str]], *, size: flo
                 moved = True
         if not moved:
             break
-    under = low - min([low, *[y - gap / 2 for y in at]])
+    at[0] = max(at[0], low)
+    for i in range(1, len(at)):
+        at[i] = max(at[i], at[i - 1] + gap)
     for y, (end, name, colour) in zip(at, order, strict=True):
         ax.annotate(
             name,
             (1.0, end),
             xycoords=("axes fraction", "data"),
-            xytext=(1.03, y + under),
+            xytext=(1.03, y),
             textcoords=("axes fraction", "data"),
             va="center",
             fontsize=size,
@@ -225,7 +231,7 @@ def caption(figure: Figure, text: str) -> None:
     """Where the figures come from: small, below everything."""
     import textwrap
 
-    width = int(figure.get_figwidth() * 22)
+    width = int(figure.get_figwidth() * 18)
     figure.supxlabel("\n".join(textwrap.wrap(text, width)), fontsize=7, color=FAINT, x=0.01, ha="left")
 
 

@@ -21,6 +21,8 @@ from .table import Column, Shown, Table
 if TYPE_CHECKING:
     from .advice import Advice
     from .binding import Counted
+    from .devices import Device
+    from .light import SpeedOfLight
     from .pictures import Picture
 
 PATTERNS = ("patterns", "distinct")
@@ -315,6 +317,15 @@ class Trace(Shown):
         from .pictures import plot
 
         return plot(self, line, which)
+
+    def speed_of_light(self, device: str | Device | Mapping[str, Any] | None = None) -> SpeedOfLight:
+        """The time that each resource of a device alone would need for this launch, and so what binds.
+
+        device: a name such as "H200", a `gpumem.devices.Device`, or None for this machine's GPU. See gpumem/light.py.
+        """
+        from .light import speed_of_light
+
+        return speed_of_light(self, device)
 
     def with_sites(self, sites: Sequence[Site]) -> Trace:
         """The same with other sites."""

@@ -152,8 +152,22 @@ def test_plot_has_a_bar_a_rung():
     pytest.importorskip("matplotlib")
     ladder = small()
     ax = ladder.plot()
-    assert [bar.get_width() for bar in ax.patches] == [rung.of_copy.median for rung in ladder.rungs]
-    assert [label.get_text() for label in ax.get_yticklabels()] == [rung.name for rung in ladder.rungs]
+    drawn = [rung for rung in ladder.rungs if rung.kind != "reference"]
+    assert [bar.get_width() for bar in ax.patches] == pytest.approx([rung.gb_per_s for rung in drawn])
+    assert [label.get_text() for label in ax.get_yticklabels()] == [rung.name for rung in drawn]
+    copy = max(rung.gb_per_s for rung in ladder.rungs if rung.kind == "reference")
+    assert any(line.get_xdata()[0] == pytest.approx(copy) for line in ax.lines)
+    assert ax.get_xlim()[0] == 0
+
+
+def test_a_ladder_comes_back_from_its_json(tmp_path):
+    ladder = small()
+    (tmp_path / "a.json").write_text(ladder.to_json())
+    again = gpumem.Ladder.read(tmp_path / "a.json")
+    assert again.to_dict() == ladder.to_dict()
+    (tmp_path / "a.json").write_text('{"schema": "gpumem.bench/1"}')
+    with pytest.raises(gpumem.UsageError, match=r"a.json holds no recorded ladder: .*gpumem.bench/1"):
+        gpumem.Ladder.read(tmp_path / "a.json")
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "V24"])
