@@ -45,7 +45,8 @@ def command_line() -> str:
     parts = [
         "# The command line",
         "Results go to stdout, progress to stderr. Exit status: 0 done; 1 a result was wrong, or a hazard was found; "
-        "2 the command was wrong or cannot be done here; 130 interrupted. `python -m gpumem` is the same as `gpumem`.",
+        "2 the command was wrong or cannot be done here; 3 `advise --fail-on` found what it was to fail on; "
+        "130 interrupted. `python -m gpumem` is the same as `gpumem`.",
     ]
     for name, each in subparsers.choices.items():
         each.prog = f"gpumem {name}"

@@ -14,6 +14,7 @@ except ImportError as error:
     end_command(error)
     raise
 from . import examples as examples
+from .advice import Advice
 from .bench import bench
 from .info import Info, info
 from .kernel import Kernel
@@ -30,6 +31,7 @@ from .sweep_result import Sweep
 from .trace import Trace
 
 __all__ = [
+    "Advice",
     "Array",
     "Info",
     "Kernel",
