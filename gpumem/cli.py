@@ -151,6 +151,11 @@ def parser() -> Parser:
         "gpumem trace --stage transpose/padded --shape 1024,1024 --json | jq .counters",
     )
     launched(trace)
+    trace.add_argument(
+        "--opt-in",
+        action=argparse.BooleanOptionalAction,
+        help="whether the program asks for more than 48 KiB of shared memory; without it such a launch is refused",
+    )
     trace.add_argument("--sample", type=float, metavar="PART", help="execute this fraction of the blocks")
     trace.add_argument(
         "--watch", default="shared,registers", metavar="A,B", help="hazards: shared, registers, global, or none"

@@ -18,6 +18,7 @@ from .arguments import Layout, Parameter, lay_out
 from .errors import LimitError, UsageError, unknown
 from .listing import PTX
 from .mix import mix_of
+from .occupancy import launch_notes
 from .pattern import Place, patterns_of
 from .trace import COUNTS, Trace, findings_of, sites_of
 
@@ -123,6 +124,7 @@ class Kernel:
         /,
         *args: Any,
         shared: int = 0,
+        opt_in: bool | None = None,
         cluster: Dim | None = None,
         sample: float | None = None,
         executor: Executor | None = None,
@@ -140,7 +142,8 @@ class Kernel:
         what shares its memory with NumPy by DLPack) are the device's buffers, which hold what the kernel wrote
         afterwards; numbers take the parameter's type; None is a null pointer, bytes a struct. A kernel reaches the
         whole memory that an array's base owns, and nothing else: wrong accesses are findings. shared: bytes of dynamic
-        shared memory.
+        shared memory. opt_in: whether the program that launches it asks for more than 48 KiB
+        (`cudaFuncSetAttribute`): without that CUDA refuses such a launch, and False does so here; None notes it.
 
         sample: the fraction of blocks to execute, spread over the grid; totals are scaled then. executor: spreads
         blocks over the workers of a `concurrent.futures` executor (of processes, or a Dask client's); refused for
@@ -178,6 +181,7 @@ class Kernel:
             ),
             self._counted_rows(machine_code),
         )
+        notes = self._launch_notes(launch, opt_in)
         units = launch.units(self._kernel["cluster"])
         first, step, count = 0, 1, units
         if sample is not None:
@@ -193,7 +197,8 @@ class Kernel:
             from .spread import spread
 
             result = spread(self, executor, launch, layout, step, count)
-        return self._trace(launch, layout, result)
+        trace = self._trace(launch, layout, result)
+        return replace(trace, notes=(*trace.notes, *notes)) if notes else trace
 
     def launch(self, grid: Dim, block: Dim, /, *args: Any, shared: int = 0) -> None:
         """The same launch on a GPU: arrays are copied to the first CUDA device, and back when the kernel has ended.
@@ -223,6 +228,12 @@ class Kernel:
             else:
                 self._bound = (bound, *binding.for_lens(bound, self._kernel["sites"]))
         return self._bound[1] if self._bound else b""
+
+    def _launch_notes(self, launch: Launch, opt_in: bool | None) -> tuple[str, ...]:
+        """What the launch needs beside itself. Raises UsageError where no GPU would take it."""
+        known = self._bound[0] if self._bound and launch.counted else None
+        arch, resources = (known.arch, known.resources) if known else (self.arch, None)
+        return launch_notes(arch, math.prod(launch.block), self.shared, launch.shared, resources, opt_in)
 
     def _machine(self, launch: Launch) -> dict[str, Any]:
         """What a trace says of the machine code: how exact its counts are, what changed, what the launch takes."""

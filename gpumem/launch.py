@@ -73,7 +73,7 @@ class Device:
             said = log.value.decode(errors="replace").strip()
             raise DriverError(f"{error}{': ' + said if said else ''}") from None
         self.call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
-        if shared > 48 << 10:
+        if shared:  # more than 48 KiB, the static ones counted in, have to be asked for
             self.call("cuFuncSetAttribute", function, _DYNAMIC_SHARED, shared)
         return function
 

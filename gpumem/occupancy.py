@@ -19,6 +19,9 @@ REGISTERS = 65536
 REGISTER_UNIT = 256
 WARP_UNIT = 4
 KIB = 1024
+USUAL_SHARED = 48 * KIB
+"""Shared memory of a block that a launch gets without asking; static shared memory has to fit into it."""
+OPT_IN = "cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, {})"
 
 
 @dataclass(frozen=True)
@@ -106,8 +109,7 @@ def occupancy(arch: str, threads: int, resources: Resources, dynamic_shared: int
     if number not in CHIPS:
         raise UsageError(f"no table for {arch}: there are {', '.join(f'sm_{n}' for n in CHIPS)}")
     chip, warps = CHIPS[number], _up(threads, WARP) // WARP
-    each = _up(resources.registers * WARP, REGISTER_UNIT)
-    room = REGISTERS // each // WARP_UNIT * WARP_UNIT if each else chip.warps
+    room = _most_threads(resources.registers) // WARP if resources.registers else chip.warps
     shared = resources.shared_bytes + dynamic_shared
     if not 1 <= threads <= 1024:
         raise UsageError(f"{threads} threads in a block: there can be 1 to 1024")
@@ -127,6 +129,73 @@ def occupancy(arch: str, threads: int, resources: Resources, dynamic_shared: int
     blocks = min(fit.values())
     limits = tuple(name for name, most in fit.items() if most == blocks)
     return Occupancy(blocks, blocks * warps, blocks * warps / chip.warps, limits)
+
+
+def launch_notes(
+    arch: str, threads: int, static: int, dynamic: int, resources: Resources | None, opt_in: bool | None
+) -> tuple[str, ...]:
+    """What a launch needs beside itself, in words, where it can be at all.
+
+    Parameters
+    ----------
+    arch
+        The chip, as `sm_90`.
+    threads
+        Of a block.
+    static, dynamic
+        Bytes of shared memory of a block.
+    resources
+        Of the kernel, from ptxas, where they are known.
+    opt_in
+        Whether the kernel may use more than 48 KiB of shared memory: True where the program asks for it
+        (`cudaFuncSetAttribute`), False where it does not, None where that is not known.
+
+    Raises
+    ------
+    UsageError
+        CUDA would refuse the launch; its error is named.
+
+    Examples
+    --------
+    >>> launch_notes("sm_86", 256, 1024, 48 * 1024, None, True)
+    ()
+    >>> launch_notes("sm_86", 256, 1024, 100 * 1024, None, True)
+    Traceback (most recent call last):
+    gpumem.errors.UsageError: 1024 bytes of static and 102400 of dynamic shared memory: a block of sm_86 has at most \
+101376 together (CUDA's error 1, invalid value)
+
+    """
+    chip, together = CHIPS.get(capability(arch)), static + dynamic
+    both = f"{static} bytes of static and {dynamic} of dynamic shared memory"
+    if static > USUAL_SHARED:
+        raise UsageError(f"{static} bytes of static shared memory: at most {USUAL_SHARED}, more has to be dynamic")
+    if chip and together > chip.shared_most:
+        raise UsageError(
+            f"{both}: a block of {arch} has at most {chip.shared_most} together (CUDA's error 1, invalid value)"
+        )
+    if resources is not None and (most := _most_threads(resources.registers)) < threads:
+        raise UsageError(
+            f"{resources.registers} registers a thread: at most {most} threads fit into a block, not {threads} (CUDA's "
+            "error 701, too many resources requested for launch): __launch_bounds__ makes the compiler use fewer"
+        )
+    if together <= USUAL_SHARED or opt_in:
+        return ()
+    if opt_in is False:
+        raise UsageError(
+            f"{both}: more than {USUAL_SHARED} together need {OPT_IN.format(dynamic)} before the launch (CUDA's error "
+            "1, invalid value)"
+        )
+    most_text = f"; {arch} has at most {chip.shared_most}" if chip else ""
+    return (
+        f"{both} are more than {USUAL_SHARED}: the program must call {OPT_IN.format(dynamic)} before this launch, or "
+        f"CUDA refuses it{most_text}.",
+    )
+
+
+def _most_threads(registers: int) -> int:
+    """Of a block, by the registers that a thread takes: they are given out to warps, in units."""
+    each = _up(registers * WARP, REGISTER_UNIT)
+    return REGISTERS // each // WARP_UNIT * WARP_UNIT * WARP if each else 1 << 10
 
 
 def _up(n: int, unit: int) -> int:

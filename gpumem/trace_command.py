@@ -93,6 +93,7 @@ def traced_file(options: argparse.Namespace, limits: Mapping[str, Any]) -> Trace
         *launch_of(options),
         *(argument.value for argument in arguments),
         shared=options.shared,
+        opt_in=getattr(options, "opt_in", None),
         cluster=dim("--cluster", options.cluster) if options.cluster else None,
         names=[argument.name or f"argument {i}" for i, argument in enumerate(arguments)],
         **limits,
