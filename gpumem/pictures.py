@@ -280,7 +280,7 @@ PAPER = (
 )
 HATCH = (
     '<pattern id="gm-hatch" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-    '<path d="M0 0V4" stroke="currentColor" stroke-opacity=".5" stroke-width="1.2"/></pattern>'
+    '<path d="M0 0V4" stroke="currentColor" stroke-opacity=".4" stroke-width="1.1"/></pattern>'
 )
 
 

@@ -18,7 +18,7 @@ from .errors import UsageError, unknown
 from .kernel import Kernel, Launch, dims, sampled, size, watches
 from .sass import only_entry
 from .stage_table import Stage, lessons, stages
-from .trace import EXACT, Site, Trace
+from .trace import EXACT, Site, Trace, added
 
 ALIGNED = 256  # what a device's allocations start at a multiple of
 
@@ -303,15 +303,6 @@ def combined(traces: Sequence[Trace]) -> Trace:
         buffers={name: size for trace in traces for name, size in trace.buffers.items()},
         read_only=first.read_only,
     )
-
-
-def added(site: Site, other: Site) -> Site:
-    """The same instruction in two launches."""
-    from .pattern import added_patterns
-    from .trace import COUNTS
-
-    sums = {name: getattr(site, name) + getattr(other, name) for name in COUNTS}
-    return replace(site, **sums, patterns=added_patterns(site.patterns, other.patterns))
 
 
 def operation(name: str, x: Any, axes: Any, out: Any, stage: str | None) -> Any:

@@ -75,8 +75,9 @@ class Table:
         import html
 
         def cells(tag: str, row: Sequence[str]) -> str:
+            scope = ' scope="col"' if tag == "th" else ""
             return "".join(
-                f'<{tag} style="text-align:{column.align}">{html.escape(cell)}</{tag}>'
+                f'<{tag}{scope} style="text-align:{column.align}">{html.escape(cell)}</{tag}>'
                 for cell, column in zip(row, self.columns, strict=True)
             )
 

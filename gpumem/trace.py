@@ -13,9 +13,11 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from .demangle import readable
 from .metrics import INSTRUCTIONS, METRICS, THREAD_INSTRUCTIONS, add_up
 from .occupancy import words as fit_words
 from .pattern import Pattern as Pattern
+from .pattern import added_patterns
 from .table import Column, Shown, Table
 
 if TYPE_CHECKING:
@@ -242,7 +244,9 @@ class Trace(Shown):
         return advise(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: the launch, totals, sites, findings."""
+        """Plain data: the launch, totals, sites, findings, and the texts that have memory instructions."""
+        from .listing import lines_of
+
         return {
             "schema": "gpumem.trace/1",
             "origin": self.origin,
@@ -264,6 +268,7 @@ class Trace(Shown):
             "counts": self.counts,
             "changes": list(self.changes),
             "fit": dict(self.fit),
+            "source": {name: self.source[name] for name in lines_of(self)},
             "buffers": dict(self.buffers),
             "mix": {kind: dict(row) for kind, row in self.mix.items()},
             "read_only": list(self.read_only),
@@ -341,7 +346,7 @@ class Trace(Shown):
     def _title(self) -> str:
         place = "executed by the lens" if self.origin == "lens" else "counted by Nsight Compute"
         shape = " x ".join(str(n) for n in self.grid), " x ".join(str(n) for n in self.block)
-        return f"{self.kernel}: {shape[0]} blocks of {shape[1]} threads, {place} ({self.arch})"
+        return f"{readable(self.kernel)}: {shape[0]} blocks of {shape[1]} threads, {place} ({self.arch})"
 
     def _site_table(self) -> Table:
         columns = (
@@ -422,9 +427,9 @@ class Trace(Shown):
         return site.wavefronts / sum(each.wavefronts for each in self.sites) if site.wavefronts else 0.0
 
     def _repr_html_(self) -> str:
-        from .listing import listing
+        from .listing import STYLE, listing
 
-        return super()._repr_html_() + listing(self)
+        return f"<style>{STYLE}</style>{super()._repr_html_()}{listing(self)}"
 
 
 def per(total: int, count: int) -> str:
@@ -471,7 +476,7 @@ class Comparison(Shown):
         """One row a metric that either has."""
         ours, theirs = self.first.counters, self.second.counters
         names = [name for name in dict.fromkeys([*ours, *theirs]) if ours.get(name) or theirs.get(name)]
-        heads = [f"{trace.kernel} ({trace.origin})" for trace in (self.first, self.second)]
+        heads = [f"{readable(trace.kernel)} ({trace.origin})" for trace in (self.first, self.second)]
         columns = (Column("metric", "left"), Column(heads[0]), Column(heads[1]), Column("difference"))
         rows = [
             (
@@ -520,6 +525,12 @@ def sites_of(
             Site(opcode, kind, space, width, file, line, ptx_line, **numbers, patterns=looks[0], distinct=looks[1])
         )
     return tuple(made)
+
+
+def added(site: Site, other: Site) -> Site:
+    """Two instructions, or the same one in two launches, as one: sums."""
+    sums = {name: getattr(site, name) + getattr(other, name) for name in COUNTS}
+    return replace(site, **sums, patterns=added_patterns(site.patterns, other.patterns))
 
 
 def findings_of(rows: Sequence[Mapping[str, Any]], buffers: Sequence[str]) -> tuple[Finding, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import html
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -130,7 +129,9 @@ def shape_of(options: argparse.Namespace) -> tuple[int, ...] | None:
 def write_page(trace: Trace, options: argparse.Namespace) -> None:
     """Writes what --html asks for."""
     if options.html:
-        options.html.write_text(page(trace))
+        from .report import page
+
+        options.html.write_text(page(trace), encoding="utf-8")
 
 
 def dim(option: str, text: str) -> tuple[int, ...]:
@@ -155,14 +156,3 @@ def targets(texts: list[str], arguments: list[Argument]) -> list[tuple[Path, Arg
             raise UsageError(f"cannot write {path}")
         found.append((Path(path), named[name]))
     return found
-
-
-def page(trace: Trace) -> str:
-    """The report as a self-contained HTML page."""
-    style = (
-        "body{font-family:sans-serif;margin:2em}table{margin-bottom:1em}td,th{padding:0 .6em}caption{font-weight:bold}"
-    )
-    return (
-        f"<!doctype html><html><head><meta charset='utf-8'><title>{html.escape(trace.kernel)}</title>"
-        f"<style>{style}</style></head><body>{trace._repr_html_()}</body></html>\n"
-    )
