@@ -104,10 +104,13 @@ def comparison_page(compared: Comparison) -> str:
         ("accesses", "Accesses", side_by_side([accesses(trace, f"{i + 1}-") for i, trace in enumerate(both)])),
     ]
     title = " and ".join(dict.fromkeys(readable(trace.kernel) for trace in both))
-    summaries = side_by_side([circumstances(trace) + facts(trace) for trace in both])
+    summaries = "".join(
+        f"<div><p><strong>{html.escape(name)}</strong></p>{circumstances(trace)}{facts(trace)}</div>"
+        for name, trace in zip(names, both, strict=True)
+    )
     return document(
         f"{title}: compared",
-        f"<h1>{html.escape(title)}</h1>{summaries}",
+        f'<h1>{html.escape(title)}</h1><div class="two">{summaries}</div>',
         [(name, title, body) for name, title, body in sections if body],
     )
 
