@@ -74,6 +74,12 @@ RULES = {
             "Wider accesses move the same sectors with fewer instructions and keep more bytes under way.",
         ),
         Rule(
+            "flight",
+            "note",
+            "Few bytes under way",
+            "Loads that wait for one another leave the memory idle: bytes under way must cover bandwidth x latency.",
+        ),
+        Rule(
             "redundant",
             "note",
             "Bytes that are moved more than once",

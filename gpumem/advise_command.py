@@ -37,7 +37,7 @@ def register(command: Callable[[str, str, str], argparse.ArgumentParser], launch
         "--fail-on",
         metavar="A,B",
         help=f"end with status {FOUND} where this is found: hazards, uncoalesced, conflicts, local, atomics, "
-        "misaligned, divergence, vector, redundant, issue; warnings: all that are warnings",
+        "misaligned, divergence, vector, flight, redundant, issue; warnings: all that are warnings",
     )
     made.set_defaults(save=[], html=None, watch="shared,registers", threads=None)
 

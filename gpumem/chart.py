@@ -15,14 +15,11 @@ from .steps import shape_of
 if TYPE_CHECKING:
     from .trace import Finding, Site, Trace
 
-SMALL = 1000  # cycles: what takes less is over before anything binds
+SMALL = 4000  # warp instructions: fewer are over before anything binds
+SCARCE = 0.6  # of the bytes that are needed under way
 BUSY = 0.8  # of the lanes: fewer in the mean instruction are worth a line, where instructions bind
 VECTOR = 16  # bytes of the widest access
 HEAVY = 0.25  # of all sectors: less than this and a second fetch is not worth a line
-
-# Of one multiprocessor of an H200, per cycle: bytes of its memory bandwidth (4.8 TB/s, 132 multiprocessors, 1.98 GHz),
-# sectors that its L1 takes, wavefronts of shared memory, warp instructions issued.
-DRAM_BYTES, L1_SECTORS, WAVEFRONTS, ISSUED = 18.4, 2, 1, 4
 
 
 def hazards(trace: Trace) -> Iterable[Advice]:
@@ -45,16 +42,16 @@ def hazards(trace: Trace) -> Iterable[Advice]:
         )
 
 
-def cycles(trace: Trace) -> dict[str, float]:
-    """Cycles of one H200 multiprocessor that each resource alone would need, had it the whole launch to itself."""
-    sectors = sum(site.sectors for site in trace.sites)
-    least = sum(min(moved, trace.buffers.get(name, moved)) for name, moved in buffer_bytes(trace).items())
-    return {
-        "memory": least / DRAM_BYTES,
-        "L1": sectors / L1_SECTORS,
-        "shared memory": sum(site.wavefronts for site in trace.sites) / WAVEFRONTS,
-        "issue slots": trace.instructions / ISSUED,
-    }
+def needs(trace: Trace) -> dict[str, float]:
+    """Seconds that each resource of an H200 alone would need; nothing for a launch that is over before anything binds.
+
+    Nothing either for a profile, which the hardware has timed, and where the copy engine moves what no sector counts.
+    """
+    from .light import speed_of_light
+
+    if trace.origin != "lens" or trace.instructions * trace.scale < SMALL or copies_in_bulk(trace):
+        return {}
+    return {bound.resource: bound.seconds for bound in speed_of_light(trace, "H200").bounds}
 
 
 def copies_in_bulk(trace: Trace) -> bool:
@@ -62,27 +59,18 @@ def copies_in_bulk(trace: Trace) -> bool:
     return any(site.kind == "bulk" and site.executions for site in trace.sites)
 
 
-def buffer_bytes(trace: Trace) -> dict[str, int]:
-    """Bytes of the sectors that each buffer's accesses moved; of unknown buffers together."""
-    moved: dict[str, int] = {}
-    for site in trace.sites:
-        if site.sectors:
-            name = buffer_of(site) or ""
-            moved[name] = moved.get(name, 0) + SECTOR * site.sectors
-    return moved
-
-
 def issue(trace: Trace) -> Iterable[Advice]:
     """Whether memory binds at all."""
-    need = cycles(trace)
-    slots = need.pop("issue slots")
-    worst = max(need, key=lambda name: need[name])
-    if slots > max(2 * need[worst], SMALL) and not copies_in_bulk(trace):
+    need = needs(trace)
+    slots = need.pop("issue slots", 0.0)
+    worst = max(need, key=lambda name: need[name], default="")
+    if worst and slots > 2 * need[worst]:
+        longer = f"{slots / need[worst]:.1f} times as long" if need[worst] else "longer"
         yield item(
             "issue",
             None,
-            f"{trace.instructions:,} warp instructions need about {slots / max(need[worst], 1):.1f} times as long in "
-            f"the issue slots as the traffic does in {worst} (H200; instructions of the PTX)",
+            f"{trace.instructions:,} warp instructions need {longer} in the issue slots as the traffic does in "
+            f"{worst} (on an H200; instructions of the PTX)",
             "Memory does not bind: fewer or wider instructions, less address arithmetic and fewer idle lanes come "
             "before any change of the accesses.",
             sure="likely",
@@ -90,13 +78,13 @@ def issue(trace: Trace) -> Iterable[Advice]:
 
 
 def divergence(trace: Trace) -> Iterable[Advice]:
-    """Lanes that take no part."""
-    need = cycles(trace)
-    if need["issue slots"] < SMALL or copies_in_bulk(trace):
+    """Lanes that take no part, where instructions take the most time or nearly so."""
+    need = needs(trace)
+    if not need or need["issue slots"] < BUSY * max(need.values()):
         return
     mean = trace.thread_instructions / trace.instructions
     full = min(WARP, math.prod(trace.block))
-    if mean < BUSY * full and need["issue slots"] > max(v for k, v in need.items() if k != "issue slots"):
+    if mean < BUSY * full:
         yield item(
             "divergence",
             None,
@@ -105,6 +93,23 @@ def divergence(trace: Trace) -> Iterable[Advice]:
             "(index by thread < active, not by thread % step).",
             sure="likely",
         )
+
+
+def flight(trace: Trace) -> Iterable[Advice]:
+    """Bytes under way, where the machine code was looked at: too few to hide the memory's latency."""
+    held, wanted = (trace.fit.get(name, 0) for name in ("bytes_in_flight", "bytes_needed"))
+    loads = [site for site in trace.sites if site.kind == "load" and site.space != "local" and site.requests]
+    if not wanted or not loads or not 0 < held < SCARCE * wanted or any(site.width < VECTOR for site in loads):
+        return
+    limits = " and ".join(trace.fit.get("limits", ())) or "the launch"
+    yield item(
+        "flight",
+        max(loads, key=lambda site: site.sectors),
+        f"loads keep at most {held:,} bytes under way on a multiprocessor, and its memory needs about {wanted:,}",
+        "Let each thread load several vectors before it uses the first one (unroll the loop), or let more blocks fit: "
+        f"now {limits} limits them.",
+        sure="likely",
+    )
 
 
 def local(trace: Trace) -> Iterable[Advice]:
@@ -240,7 +245,7 @@ RELOAD = (
 RESTORE = "Add up in a register, and store once."
 
 CHART: tuple[Callable[[Trace], Iterable[Advice]], ...] = (
-    *(hazards, issue, divergence, coalesced, local, atomics, conflicts, vector, redundant),
+    *(hazards, issue, divergence, coalesced, local, atomics, conflicts, vector, flight, redundant),
 )
 
 

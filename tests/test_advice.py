@@ -5,6 +5,7 @@ predicted of one is compared with what the lens counts of the other.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -294,6 +295,16 @@ def test_instructions_that_bind():
     assert "ceiling" not in rules(trace)
 
 
+def test_few_bytes_under_way():
+    n = 1 << 14
+    trace = traced("copy_vectors", n // 1024, 256, np.zeros(n, "f4"), random(n), n)
+    for held, said in ((16_000, True), (32_768, False), (49_152, False)):
+        fit = {"bytes_in_flight": held, "bytes_needed": 49_152, "limits": ["registers"]}
+        found = [item for item in replace(trace, fit=fit).advice if item.rule == "flight"]
+        assert bool(found) == said
+        assert not found or "now registers limits them" in found[0].remedy
+
+
 # --- nothing without need
 
 GOOD = [
@@ -413,8 +424,6 @@ def test_a_trace_from_a_file_gets_the_same_advice():
 
 
 def test_counts_alone_still_give_advice():
-    from dataclasses import replace
-
     trace = laid_out("turn_floats", PLAIN)[0]
     bare = replace(trace, sites=tuple(replace(site, patterns=(), distinct=()) for site in trace.sites))
     item = next(item for item in bare.advice if item.rule == "conflicts")

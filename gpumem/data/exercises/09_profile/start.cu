@@ -16,10 +16,12 @@ extern "C" __global__ void work(float *out, const float *in, const float4 *recor
 {
     __shared__ float tile[128 * 8];
     int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+#pragma unroll 1
     for (int k = 0; k < 8; k++)
         tile[k * 128 + t] = in[k * n + i];
     __syncthreads();
     float sum = 0;
+#pragma unroll 1
     for (int k = 0; k < 8; k++)
         sum += tile[t * 8 + k];
     sum *= records[i].w;
