@@ -34,10 +34,23 @@ import gpumem
 # 4 sectors, all of their bytes wanted. The same is true of the store, whatever the stride.
 
 # %%
-gpumem.trace_stage("read", "strided", (1 << 16,), stride=1)
+coalesced = gpumem.trace_stage("read", "strided", (1 << 16,), stride=1)
+coalesced
 
 # %% [markdown]
-# Now with a stride, from 1 to 64 floats.
+# One execution of the load, drawn: a row is a sector, a column a byte of it, and each cell names its lane.
+
+# %%
+coalesced.plot()
+
+# %% [markdown]
+# With a stride of 4 floats, 16 sectors bring 128 bytes that are wanted and 384 that are not (hatched):
+
+# %%
+gpumem.trace_stage("read", "strided", (1 << 16,), stride=4).plot()
+
+# %% [markdown]
+# And so on, with strides from 1 to 64 floats:
 
 # %%
 strides = np.arange(1, 65)

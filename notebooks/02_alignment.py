@@ -33,6 +33,9 @@ colours = [lesson.BLUE if k % 8 == 0 else lesson.ORANGE for k in offsets]
 ax.bar(list(counted), list(counted.values()), color=colours, width=0.8)
 _ = ax.set(xlabel="offset (floats)", ylabel="sectors a load", xticks=range(0, 34, 8), ylim=(0, 6))
 
+# %%
+traces[1].plot()
+
 # %% [markdown]
 # 4 where the offset is a multiple of 8 floats, 32 bytes; else 5, whatever it is. The often-told "misalignment doubles the
 # transactions" was true of segments of 128 bytes, two of which a warp touches at every offset but those of 32 floats. It is

@@ -28,6 +28,9 @@ import gpumem
 counted = {stage: gpumem.trace_stage("layout", stage) for stage in ("aos_field", "soa_field")}
 {stage: lesson.sectors(trace, "load") for stage, trace in counted.items()}
 
+# %%
+counted["aos_field"].plot()
+
 # %% [markdown]
 # The same 32 floats are 16 sectors in records, 4 in planes. The picture is that of a stride of 4, and so is the remedy: let
 # neighbouring lanes read neighbours.

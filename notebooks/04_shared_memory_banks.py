@@ -60,6 +60,19 @@ for ax, (name, word) in zip(lesson.axes(9, 3.2, 3), layouts.items()):
     ax.set(title=name, xlabel=f"column 8 lies on {banks} bank{'s' * (banks > 1)}", xticks=[], yticks=[])
     ax.grid(False)
 
+# %% [markdown]
+# What such a load looks like: a row is a wavefront, a column a bank. Dense, one bank is busy and 31 idle (hatched), 32
+# times over; padded, one pass serves all lanes. Swizzled, the same, in another order.
+
+# %%
+lesson.shared_load("banks", "strided")
+
+# %%
+lesson.shared_load("banks", "padded")
+
+# %%
+lesson.shared_load("banks", "swizzled")
+
 # %%
 for stage in ("strided", "padded", "swizzled"):
     trace = gpumem.trace_stage("banks", stage)

@@ -31,7 +31,16 @@ for stage, trace in traces.items():
     print(f"{stage:12}{counted[0]:15.1f}{counted[1]:9.1f}{counted[2]:26.1f}{trace.instructions:14,}")
 
 # %% [markdown]
-# and what an H200 makes of it:
+# `naive` pays for its stores in sectors, each of which takes 4 bytes; `tiled` for its loads from shared memory in wavefronts.
+
+# %%
+traces["naive"].plot()
+
+# %%
+lesson.shared_load("transpose", "tiled")
+
+# %% [markdown]
+# What an H200 makes of it:
 
 # %%
 measured = {dtype: lesson.ladder("transpose", dtype) for dtype in ("float64", "float32", "uint8")}

@@ -67,6 +67,9 @@ np.testing.assert_allclose(out, 0.5 * p[:, 3] * (p[:, :3] ** 2).sum(1), rtol=1e-
 # %%
 trace
 
+# %%
+trace.plot()
+
 # %% [markdown]
 # Four loads of 4 bytes, 16 sectors each: lanes are 16 bytes apart. The chart:
 

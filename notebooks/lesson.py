@@ -79,6 +79,12 @@ def wavefronts(trace: gpumem.Trace, kind: str) -> float:
     return sum(site.wavefronts for site in sites) / max(sum(site.shared for site in sites), 1)
 
 
+def shared_load(lesson: str, stage: str):
+    """A picture of a stage's load from shared memory."""
+    trace = gpumem.trace_stage(lesson, stage)
+    return trace.plot(next(site.where for site in trace.sites if site.kind == "load" and site.shared))
+
+
 def bars(ax, values: dict[str, float], colour: str = BLUE, label: str = "{:.2f}") -> None:
     """A bar a name, its value on it."""
     drawn = ax.bar(list(values), list(values.values()), color=colour, width=0.7)
