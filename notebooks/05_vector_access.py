@@ -39,10 +39,10 @@ sizes = {"uint8": 1, "float32": 4, "float64": 8}
 wide = {"scalar": 1, "vector2": 2, "vector4": 4}
 
 ax = lesson.axes(8, 3.6)
-for dtype, colour in zip(measured, (lesson.GREEN, lesson.BLUE, lesson.ORANGE)):
+for dtype in measured:
     of_copy = lesson.fractions(measured[dtype])
     points = {sizes[dtype] * n: of_copy[stage] for stage, n in wide.items() if stage in of_copy}
-    ax.plot(list(points), list(points.values()), "o-", color=colour, label=dtype, markersize=7)
+    ax.plot(list(points), list(points.values()), "o-", color=lesson.colour(dtype), label=dtype, markersize=7)
 ax.axhline(1, color=lesson.GREY, linestyle="--", linewidth=1)
 ax.set_xscale("log", base=2)
 ax.set(xticks=[1, 2, 4, 8, 16], xticklabels=[1, 2, 4, 8, 16], xlabel="bytes that a lane's access moves")

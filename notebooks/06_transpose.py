@@ -45,11 +45,10 @@ lesson.shared_load("transpose", "tiled")
 # %%
 measured = {dtype: lesson.ladder("transpose", dtype) for dtype in ("float64", "float32", "uint8")}
 ax = lesson.axes(9, 3.6)
-colours = {"float64": lesson.ORANGE, "float32": lesson.BLUE, "uint8": lesson.GREEN}
 for i, (dtype, rungs) in enumerate(measured.items()):
     of_copy = lesson.fractions(rungs)
     place = np.arange(len(stages)) + 0.27 * (i - 1)
-    drawn = ax.bar(place, [of_copy[stage] for stage in stages], 0.25, color=colours[dtype], label=dtype)
+    drawn = ax.bar(place, [of_copy[stage] for stage in stages], 0.25, color=lesson.colour(dtype), label=dtype)
     ax.bar_label(drawn, [f"{of_copy[stage]:.2f}" for stage in stages], fontsize=7, padding=1)
 ax.axhline(1, color=lesson.GREY, linestyle="--", linewidth=1)
 ax.set(xticks=range(len(stages)), xticklabels=stages, ylabel="of a copy", ylim=(0, 1.12))

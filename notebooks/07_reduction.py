@@ -54,7 +54,8 @@ for stage in ("interleaved", "strided", "sequential"):
     stores = [site for site in traces[stage].sites if site.space == "shared" and site.kind == "store"]
     steps[stage] = [(site.executions, site.lanes, site.conflicts) for site in stores[1:]]
 left, right = lesson.axes(9, 3, 2)
-for (stage, rows), colour in zip(steps.items(), (lesson.RED, lesson.ORANGE, lesson.BLUE)):
+for stage, rows in steps.items():
+    colour = lesson.colour(stage)
     number = np.arange(1, len(rows) + 1)
     left.plot(number, [lanes / executions for executions, lanes, _ in rows], "o-", color=colour, label=stage)
     right.plot(number, [conflicts / executions for executions, _, conflicts in rows], "o-", color=colour)

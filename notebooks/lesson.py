@@ -12,12 +12,12 @@ from IPython import get_ipython
 from matplotlib.patches import Rectangle
 
 import gpumem
-from gpumem import _core
+from gpumem import _core, style
+from gpumem.pictures import Picture, drawings_of
 
 HERE = Path(__file__).resolve().parent
 GPU = bool(_core._cuda()["devices"])
-# Colour-blind safe (Okabe and Ito): the same thing has the same colour in every lesson.
-BLUE, ORANGE, GREEN, RED, GREY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#8c959f"
+BLUE, ORANGE, GREEN, RED, GREY = style.BLUE, style.ORANGE, style.GREEN, style.RED, style.COPY
 
 mpl.rcParams.update(
     {
@@ -36,6 +36,16 @@ mpl.rcParams.update(
     }
 )
 
+ENERGY = r"""
+struct alignas(16) particle { float x, y, z, mass; };
+
+extern "C" __global__ void energy(float *out, const particle *p, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        out[i] = 0.5f * p[i].mass * (p[i].x * p[i].x + p[i].y * p[i].y + p[i].z * p[i].z);
+}
+"""
 
 if shell := get_ipython():
     shell.run_line_magic("matplotlib", "inline")
@@ -81,14 +91,20 @@ def wavefronts(trace: gpumem.Trace, kind: str) -> float:
 
 def shared_load(lesson: str, stage: str):
     """A picture of a stage's load from shared memory."""
-    trace = gpumem.trace_stage(lesson, stage)
-    return trace.plot(next(site.where for site in trace.sites if site.kind == "load" and site.shared))
+    sites = gpumem.trace_stage(lesson, stage).sites
+    return Picture(drawings_of(next(site for site in sites if site.kind == "load" and site.shared), "worst"))
 
 
-def bars(ax, values: dict[str, float], colour: str = BLUE, label: str = "{:.2f}") -> None:
+def colour(name: str) -> str:
+    """Of a stage or a type: the same in every figure."""
+    return style.TYPES[name].colour if name in style.TYPES else style.look(name).colour
+
+
+def bars(ax, values: dict[str, float]) -> None:
     """A bar a name, its value on it."""
-    drawn = ax.bar(list(values), list(values.values()), color=colour, width=0.7)
-    ax.bar_label(drawn, [label.format(value) for value in values.values()], padding=2, fontsize=9)
+    known = [colour(name) if name.split()[0] in style.LOOKS else BLUE for name in values]
+    drawn = ax.bar(list(values), list(values.values()), color=known, width=0.7)
+    ax.bar_label(drawn, [f"{value:.2f}" for value in values.values()], padding=2, fontsize=9)
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="both", length=0)
 

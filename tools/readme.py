@@ -38,11 +38,15 @@ def stage_table() -> str:
     return markdown(["lesson", "stage", "device", "what it changes"], rows)
 
 
+def benchmarks(machine: str) -> list[Result]:
+    """The benchmarks recorded on a machine; ladders and sweeps lie beside them."""
+    recorded = [json.loads(path.read_text()) for path in sorted((RECORDED / machine).glob("*.json"))]
+    return [Result.from_dict(data) for data in recorded if data["schema"] == "gpumem.bench/1"]
+
+
 def figures(machine: str) -> str:
     """A row for each group of each benchmark recorded on a machine: what was reached, next to the peers."""
-    results = [
-        Result.read(path) for path in sorted((RECORDED / machine).glob("[!l]*.json"))
-    ]  # ladder-*.json are ladders
+    results = benchmarks(machine)
     if not results:
         return (
             f"None recorded yet: `mkdir -p notebooks/data/{machine}`, "
@@ -138,7 +142,7 @@ def speed() -> str:
     """The README's tables: a few groups of each machine, next to what people would use instead."""
     parts = []
     for machine, chosen in SPEED.items():
-        results = [Result.read(path) for path in sorted((RECORDED / machine).glob("[!l]*.json"))]
+        results = benchmarks(machine)
         groups = {name: rows for result in results for name, rows in result.groups().items()}
         env = next(iter(results)).environment
         place = env.get("device") or f"{env['cpu']}, {env['threads']} threads"
