@@ -240,20 +240,30 @@ def wrong(trace: Trace, case: Case) -> tuple[Fault, ...]:
         )
     if trace.ended:
         return (Fault("limit", trace.why, case=case.label),)
-    return tuple(fault for name, pair in case.results.items() for fault in differences(name, *pair, case))
+    return tuple(fault for name, pair in case.results.items() for fault in differences(trace, name, *pair, case))
 
 
-def differences(name: str, got: Array, wanted: Array, case: Case) -> tuple[Fault, ...]:
-    """The first item that is not what it should be."""
+def differences(trace: Trace, name: str, got: Array, wanted: Array, case: Case) -> tuple[Fault, ...]:
+    """The first item that is not what it should be, and where it may have been stored."""
     at = np.flatnonzero(got != wanted)
     if not len(at):
         return ()
     first = int(at[0])
     text = (
-        f"{len(at):,} of {got.size:,} items of {name} are wrong, the first of them {name}[{first}]: "
+        f"{len(at):,} of {got.size:,} items of {name} are wrong, the first of them {name}[{first - case.start}]: "
         f"{got[first]:g}, and it should be {wanted[first]:g}"
     )
-    return (Fault("result", text, case=case.label),)
+    stores = [
+        site
+        for site in trace.sites
+        if site.kind in ("store", "atom", "red") and any(row.buffer == name for row in site.patterns)
+    ]
+    places = list(dict.fromkeys(site.where for site in stores))
+    if not places:
+        text += f"; nothing was stored to {name}"
+    elif len(places) > 1:
+        text += f"; it is stored to in {', '.join(places)}"
+    return (Fault("result", text, places[0] if len(places) == 1 else "", case.label),)
 
 
 def too_much(trace: Trace, case: Case, most: Most) -> list[Fault]:

@@ -51,6 +51,8 @@ class Case:
     results: Mapping[str, tuple[Array, Array]]
     """By name: the array, and what must be in it."""
     most: Most | None = None
+    start: int = 0
+    """Items of the results before those that the kernel is to write: these have negative numbers."""
 
 
 Cases = Callable[[Random], Sequence[Case]]
@@ -299,7 +301,7 @@ def copy_cases(random: Random) -> list[Case]:
         most = Most(few, few, wide=0.9) if n >= 10_000 else None
         arguments = {"out": memory[start:], "in": whole[start:], "n": n}
         label = f"n = {n}, starting {4 * start} bytes behind a multiple of 16"
-        made.append(Case(label, blocks(n // 4) + 2, THREADS, arguments, {f"(out - {start})": (memory, wanted)}, most))
+        made.append(Case(label, blocks(n // 4) + 2, THREADS, arguments, {"out": (memory, wanted)}, most, start))
     return made
 
 

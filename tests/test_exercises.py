@@ -63,6 +63,15 @@ def test_wrong_solutions_fail_for_the_right_reason(name):
         assert found.faults[0].case
 
 
+def test_wrong_results_name_the_line_that_stores_them():
+    naive = check(10, solution("10/wrong_copies")[1], seed=0).faults[0]
+    assert naive.where == "wrong_copies.cu:9"
+    assert "nothing was stored to out" in check(10, solution("10/wrong_nothing")[1], seed=0).faults[0].text
+    around = check(7, solution("07/wrong_unchanged")[1], seed=0).faults[0]
+    assert (around.kind, around.where) == ("result", "wrong_unchanged.cu:6")
+    assert "out[1]: " in around.text
+
+
 def test_each_exercise_has_wrong_solutions():
     for number in KERNELS:
         names = [name.name for name in SOLUTIONS if int(name.parts[0]) == number]
