@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from lens_run import GLOBAL, HEAD, ISAS, PTX, REGISTERS, SHARED, body, kinds, run
 
+from gpumem import _core
+
 MACHINE = (PTX / "machine.ptx").read_text()
 T = np.arange(128)
 
@@ -322,10 +324,163 @@ def test_a_barrier_that_a_guard_keeps_lanes_from():
     assert kinds(run(body(lines), 1, 64, ints(1))) == {"divergent-barrier": 32}
 
 
+BETWEEN = """
+    mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, room; add.u32 %r4, %r3, %r2; xor.b32 %r5, %r2, 4;
+    add.u32 %r6, %r3, %r5; st.shared.u32 [%r4], %r1; WHAT
+    ld.shared.u32 %r7, [%r6]; ld.param.u64 %d1, [p0]; mul.wide.u32 %d2, %r1, 4; add.u64 %d3, %d1, %d2;
+    st.global.u32 [%d3], %r7;"""
+
+
+@pytest.mark.parametrize(
+    "what, found",
+    [
+        ("bar.warp.sync -1;", {}),
+        ("bar.sync 0;", {}),
+        ("", {"race-warp": 32}),
+        ("membar.cta;", {"race-warp": 32}),
+        ("fence.acq_rel.gpu; fence.sc.cta;", {"race-warp": 32}),
+        ("vote.sync.any.pred %p1, %p2, -1;", {"race-warp": 32}),
+        ("membar.cta; st.relaxed.cta.shared.u32 [flag], 1; ld.relaxed.cta.shared.u32 %r8, [flag]; membar.cta;", {}),
+        ("st.release.cta.shared.u32 [flag], 1; ld.acquire.cta.shared.u32 %r8, [flag];", {}),
+        ("barrier.cluster.arrive; barrier.cluster.wait;", {}),
+    ],
+)
+def test_what_puts_the_lanes_of_a_warp_in_order(what, found):
+    """A fence does not: lanes may be anywhere before it. It takes a flag, written behind one, read before another."""
+    text = body(BETWEEN.replace("WHAT", what), before=".shared .align 4 .b32 room[32]; .shared .align 4 .b32 flag;")
+    out = ints(32)
+    result = run(text, 1, 32, out, watch=SHARED)
+    assert out.tolist() == [i ^ 1 for i in range(32)]
+    assert kinds(result) == found
+
+
 def test_races_between_blocks():
     lines = "ld.param.u64 %d1, [p0]; mov.u32 %r1, %ctaid.x; st.global.u32 [%d1], %r1;"
     assert "race-global" in kinds(run(body(lines), 2, 1, ints(1), watch=GLOBAL))
     assert run(body(lines), 1, 1, ints(1), watch=GLOBAL)["findings"] == []
+
+
+# --- calls through pointers, stores that arrive later ----------------------------------------------------------------
+
+FUNCTIONS = """
+.func (.param .b32 r) plus (.param .b32 a) { .reg .b32 %r<3>; ld.param.b32 %r1, [a]; add.u32 %r2, %r1, 100;
+    st.param.b32 [r], %r2; ret; }
+.func (.param .b32 r) times (.param .b32 a) { .reg .b32 %r<3>; ld.param.b32 %r1, [a]; mul.lo.u32 %r2, %r1, 3;
+    st.param.b32 [r], %r2; ret; }
+.func (.param .b32 r) again (.param .b32 a) { .reg .b32 %r<4>; .reg .b64 %d<2>; .reg .pred %p; ld.param.b32 %r1, [a];
+    mov.b32 %r3, 7; setp.eq.u32 %p, %r1, 0; @%p bra DONE; sub.u32 %r2, %r1, 1; mov.u64 %d1, again;
+    p: .callprototype (.param .b32 _) _ (.param .b32 _);
+    { .param .b32 x; .param .b32 y; st.param.b32 [x], %r2; call (y), %d1, (x), p; ld.param.b32 %r3, [y]; }
+    add.u32 %r3, %r3, 1; DONE: st.param.b32 [r], %r3; ret; }
+.func (.param .b64 r) wide (.param .b64 a) { ret; }
+.global .align 8 .u64 table[4] = {plus, times, again, wide};
+"""
+CALL = """
+    mov.u32 %r1, %tid.x; ld.param.u64 %d1, [p0]; mul.wide.u32 %d2, %r1, 4; add.u64 %d3, %d1, %d2;
+    CHOOSE
+    p: .callprototype (.param .b32 _) _ (.param .b32 _);
+    t: .calltargets plus, times, again;
+    { .param .b32 x; .param .b32 y; st.param.b32 [x], %r1; GUARD call (y), %d9, (x), LIST;
+      ld.param.b32 %r2, [y]; }
+    st.global.u32 [%d3], %r2;"""
+OF_LANE = "and.b32 %r9, %r1, 3; mul.wide.u32 %d8, %r9, 8; mov.u64 %d7, table; add.u64 %d8, %d7, %d8; ld.u64 %d9, [%d8];"
+
+
+def call_of(choose, guard="", targets="p"):
+    return body(CALL.replace("CHOOSE", choose).replace("GUARD", guard).replace("LIST", targets), before=FUNCTIONS)
+
+
+def called(which, i):
+    return {"plus": i + 100, "times": 3 * i, "again": 7 + i}[which]
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("targets", ["p", "t"])
+@pytest.mark.parametrize("name", ["plus", "times", "again"])
+def test_a_call_through_a_pointer(name, targets, isa):
+    out = ints(64)
+    text = call_of(f"mov.u64 %d9, {name};", targets=targets)
+    assert run(text, 1, 64, out, isa=isa, watch=SHARED | REGISTERS)["ended"] == ""
+    assert out.tolist() == [called(name, i) for i in range(64)]
+
+
+def test_lanes_that_call_different_functions_come_back_together():
+    out = ints(32)
+    choose = OF_LANE + "setp.lt.u32 %p1, %r9, 3;"
+    result = run(call_of(choose, "@%p1"), 1, 32, out, watch=SHARED)
+    assert (result["ended"], result["findings"]) == ("", [])
+    names = ["plus", "times", "again"]
+    assert [out[i] for i in range(32) if i % 4 < 3] == [called(names[i % 4], i) for i in range(32) if i % 4 < 3]
+    store = next(
+        k
+        for k, site in enumerate(_core._lens(call_of(choose, "@%p1"), "t", None).describe()["sites"])
+        if site[0] == "st.global.u32"
+    )
+    counts = np.frombuffer(result["counts"], np.uint64).reshape(-1, 10)
+    assert counts[store][:2].tolist() == [1, 32]
+
+
+@pytest.mark.parametrize("choose", ["mov.u64 %d9, 0;", "mov.u64 %d9, 0x600000000018;", "mov.u64 %d9, -16;", OF_LANE])
+def test_a_call_through_a_pointer_to_none_of_them(choose):
+    result = run(call_of(choose), 1, 32, ints(32))
+    assert result["ended"] == "limit"
+    assert "no function that takes its arguments" in result["why"]
+
+
+ASYNC = """
+    mov.u32 %r1, %tid.x; mov.u32 %r2, %cluster_ctarank; xor.b32 %r3, %r2, 1; ld.param.u64 %d1, [p0];
+    mov.u32 %r4, bar; mov.u32 %r5, room; setp.eq.u32 %p1, %r1, 0;
+    @%p1 mbarrier.init.shared.b64 [%r4], 1;
+    shl.b32 %r8, %r1, 3; add.u32 %r6, %r5, %r8; st.shared.v2.b32 [%r6], {%r1, 5};
+    barrier.cluster.arrive; barrier.cluster.wait;
+    @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r4], BYTES;
+    mapa.shared::cluster.u32 %r9, %r6, %r3; mapa.shared::cluster.u32 %r10, %r4, %r3;
+    mad.lo.u32 %r11, %r2, 1000, %r1;
+    STORE
+L:  mbarrier.try_wait.parity.shared.b64 %p2, [%r4], 0; @!%p2 bra L;
+    ld.shared.v2.b32 {%r12, %r13}, [%r6];
+    mad.lo.u32 %r14, %r2, 256, %r8; cvt.u64.u32 %d2, %r14; add.u64 %d3, %d1, %d2; st.global.v2.b32 [%d3], {%r12, %r13};
+    barrier.cluster.arrive; barrier.cluster.wait;"""
+TX = "mbarrier::complete_tx::bytes"
+STORES = {
+    "a word": (f"st.async.weak.shared::cluster.{TX}.b32 [%r9], %r11, [%r10];", 4, lambda other, i: (other + i, 5)),
+    "two": (f"st.async.shared::cluster.{TX}.v2.b32 [%r9], {{%r11, %r1}}, [%r10];", 8, lambda other, i: (other + i, i)),
+    "an addition": (
+        f"red.async.relaxed.cluster.shared::cluster.{TX}.add.u32 [%r9], %r11, [%r10];", 4,
+        lambda other, i: (other + 2 * i, 5),
+    ),
+    "a maximum": (
+        f"red.async.relaxed.cluster.shared::cluster.{TX}.max.s32 [%r9], 16, [%r10];", 4,
+        lambda other, i: (max(16, i), 5),
+    ),
+    "bits": (
+        f"red.async.relaxed.cluster.shared::cluster.{TX}.xor.b32 [%r9], 1, [%r10];", 4, lambda other, i: (i ^ 1, 5),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("name", STORES)
+def test_stores_into_another_blocks_memory_that_a_barrier_learns_of(name, isa):
+    store, width, wanted = STORES[name]
+    text = body(
+        ASYNC.replace("STORE", store).replace("BYTES", str(32 * width)),
+        before=".shared .align 8 .b8 bar[8]; .shared .align 16 .b8 room[256];",
+    )
+    out = ints(128)
+    result = run(text, 2, 32, out, cluster=(2, 1, 1), isa=isa, watch=SHARED)
+    assert (result["ended"], kinds(result)) == ("", {})
+    assert out.reshape(2, 32, 2).tolist() == [
+        [list(wanted(1000 * (1 - block), i)) for i in range(32)] for block in range(2)
+    ]
+
+
+def test_a_store_that_arrives_later_out_of_bounds():
+    text = body(
+        ASYNC.replace("STORE", f"add.u32 %r9, %r9, 4096; {STORES['a word'][0]}").replace("BYTES", "0"),
+        before=".shared .align 8 .b8 bar[8]; .shared .align 16 .b8 room[256];",
+    )
+    assert kinds(run(text, 2, 32, ints(128), cluster=(2, 1, 1))) == {"out-of-bounds": 64}
 
 
 # --- what a kernel cannot do -----------------------------------------------------------------------------------------

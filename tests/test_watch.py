@@ -164,6 +164,51 @@ ONE_WARP = {
 }  # fmt: skip
 
 
+def fence(warp: int = 0, lanes: int = ALL) -> Event:
+    return ("fence", (warp, lanes), None)
+
+
+def strong(how: str, lanes: int, warp: int = 0) -> Event:
+    return (f"strong {how}", (warp, lanes), None)
+
+
+WRITES, READS = access("write", 0, 0, only(0, 0)), access("read", 1, 0, only(1, 0))
+RACE = [("race-warp", 1, 0, 1)]
+ONE_WARP |= {
+    "a fence between": ([WRITES, fence(), READS], RACE),
+    "fences and no hand-over": ([WRITES, fence(), fence(), fence(), READS], RACE),
+    "handed over and taken over": (
+        [WRITES, fence(0, 1), strong("write", 1), strong("read", 2), fence(0, 2), READS],
+        [],
+    ),
+    "by atomics": ([WRITES, fence(0, 1), strong("atom", 1), strong("atom", 2), fence(0, 2), READS], []),
+    "no fence before the flag": ([WRITES, strong("write", 1), strong("read", 2), fence(0, 2), READS], RACE),
+    "no fence behind the flag": ([WRITES, fence(0, 1), strong("write", 1), strong("read", 2), READS], RACE),
+    "nobody read the flag": ([WRITES, fence(0, 1), strong("write", 1), fence(0, 2), READS], RACE),
+    "written behind the fence": (
+        [fence(0, 1), WRITES, strong("write", 1), strong("read", 2), fence(0, 2), READS],
+        RACE,
+    ),
+    "handed on by a third lane": (
+        [
+            WRITES, fence(0, 1), strong("write", 1), strong("read", 4), fence(0, 4), strong("write", 4),
+            strong("read", 2), fence(0, 2), READS,
+        ],
+        [],
+    ),
+    "one lane arrives, all wait": (
+        [WRITES, ("hand over", (0, 1), None), ("take over", (0, ALL), None), READS],
+        [],
+    ),
+    "another lane arrives": ([WRITES, ("hand over", (0, 4), None), ("take over", (0, ALL), None), READS], RACE),
+    "a fence is no syncwarp for what was met before": (
+        [WRITES, syncwarp(), fence(), READS],
+        [],
+    ),
+    "a release and an acquire of one warp": ([WRITES, release(0), acquire(0), READS], RACE),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("case", ONE_WARP)
 def test_accesses_of_one_warp(case):
     events, wanted = ONE_WARP[case]

@@ -81,6 +81,33 @@ static uint32_t acquired(gm_watch *watch, const event *e, unsigned how)
     return 0;
 }
 
+static uint32_t fenced(gm_watch *watch, const event *e, unsigned how)
+{
+    (void)how;
+    gm_watch_fence(watch, e->n[0], e->n[1]);
+    return 0;
+}
+
+static uint32_t strongly(gm_watch *watch, const event *e, unsigned how)
+{
+    gm_watch_strong(watch, e->n[0], e->n[1], how);
+    return 0;
+}
+
+static uint32_t handed_over(gm_watch *watch, const event *e, unsigned how)
+{
+    (void)how;
+    gm_watch_hand_over(watch, e->n[0], e->n[1]);
+    return 0;
+}
+
+static uint32_t taken_over(gm_watch *watch, const event *e, unsigned how)
+{
+    (void)how;
+    gm_watch_take_over(watch, e->n[0], e->n[1]);
+    return 0;
+}
+
 static uint32_t began(gm_watch *watch, const event *e, unsigned how)
 {
     (void)how;
@@ -95,7 +122,7 @@ static const struct {
 } kinds[] = {
     {"read", accessed, GM_HOW_READ},
     {"write", accessed, GM_HOW_WRITE},
-    {"atom", accessed, GM_HOW_WRITE | GM_HOW_ATOMIC},
+    {"atom", accessed, GM_HOW_WRITE | GM_HOW_ATOMIC | GM_HOW_UPDATES},
     {"relaxed read", accessed, GM_HOW_ATOMIC},
     {"volatile read", accessed, GM_HOW_VOLATILE},
     {"volatile write", accessed, GM_HOW_WRITE | GM_HOW_VOLATILE},
@@ -108,6 +135,12 @@ static const struct {
     {"barrier", warps_met, 0},
     {"release", released, 0},
     {"acquire", acquired, 0},
+    {"fence", fenced, 0},
+    {"strong read", strongly, GM_HOW_VOLATILE},
+    {"strong write", strongly, GM_HOW_WRITE | GM_HOW_VOLATILE},
+    {"strong atom", strongly, GM_HOW_WRITE | GM_HOW_ATOMIC | GM_HOW_UPDATES},
+    {"hand over", handed_over, 0},
+    {"take over", taken_over, 0},
     {"block", began, 0},
 };
 

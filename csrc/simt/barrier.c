@@ -116,6 +116,9 @@ void gm_cluster_check(gm_unit *unit, uint32_t exited)
         return;
     unit->barrier_came = 0;
     unit->barrier_turn++;
+    for (uint32_t b = 0; b < unit->block_count; b++)
+        if (unit->blocks[b].watch)
+            gm_watch_barrier(unit->blocks[b].watch, UINT32_MAX >> (GM_LANES - unit->blocks[b].warp_count));
     for (uint32_t i = 0; i < unit->warp_count; i++)
         for (uint32_t k = 0; k < unit->warps[i].split_count; k++)
             if (unit->warps[i].splits[k].wait == GM_AT_CLUSTER)

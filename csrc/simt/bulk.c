@@ -29,6 +29,15 @@ static void arrived(gm_warp *w, const gm_insn *in, uint32_t lane, uint64_t barri
         gm_mbarrier_complete(at, bytes);
 }
 
+/* The watch of the block whose shared memory it is. The bytes have been reached. */
+static void watch_arrived(const gm_warp *w, uint64_t address, uint32_t bytes)
+{
+    uint64_t rank = address >> GM_RANK_SHIFT & 0xff;
+    const gm_block *block = rank ? &w->block->unit->blocks[rank - 1] : w->block;
+    if (block->watch)
+        gm_watch_arrived(block->watch, (uint32_t)(address & ((1u << GM_RANK_SHIFT) - 1)), bytes);
+}
+
 /* d to, a from, b how many bytes, c the barrier or GM_NOWHERE, e a multicast mask or GM_NOWHERE; k a gm_bulk. */
 const gm_insn *gm_bulk_copy(gm_warp *w, const gm_insn *in, uint32_t lanes, gm_bulk_reduce *reduce)
 {
@@ -57,8 +66,8 @@ const gm_insn *gm_bulk_copy(gm_warp *w, const gm_insn *in, uint32_t lanes, gm_bu
                 reduce(in, target, source, bytes);
             else if (target)
                 memmove(target, source, bytes);
-            if (target && w->block->watch && to_space == GM_SPACE_SHARED)
-                gm_watch_arrived(w->block->watch, (uint32_t)(there & ((1u << GM_RANK_SHIFT) - 1)), (uint32_t)bytes);
+            if (target && to_space == GM_SPACE_SHARED)
+                watch_arrived(w, there, (uint32_t)bytes);
             if (in->c != GM_NOWHERE) {
                 uint64_t barrier = value_at(w, in->c, 8, lane);
                 arrived(w, in, lane, mask ? in_block(barrier, rank) : barrier, bytes);
@@ -133,14 +142,41 @@ const gm_insn *gm_bulk_tensor(gm_warp *w, const gm_insn *in, uint32_t lanes)
                 for (uint32_t i = 0; i < map.rank && ++index[i] == map.box[i]; i++)
                     index[i] = 0;
             }
-            if (w->block->watch && in->k == GM_BULK_IN)
-                gm_watch_arrived(w->block->watch, (uint32_t)(there & ((1u << GM_RANK_SHIFT) - 1)),
-                                 (uint32_t)(items * map.item_bytes));
+            if (in->k == GM_BULK_IN)
+                watch_arrived(w, there, (uint32_t)(items * map.item_bytes));
             if (in->c != GM_NOWHERE) {
                 uint64_t barrier = value_at(w, in->c, 8, lane);
                 arrived(w, in, lane, mask ? in_block(barrier, rank) : barrier, items * map.item_bytes);
             }
         }
+    }
+    return in + 1;
+}
+
+/* st.async and red.async: d to, a the values (n items of k bytes in slots of e), c the barrier. */
+const gm_insn *gm_store_async(gm_warp *w, const gm_insn *in, uint32_t lanes, gm_bulk_reduce *reduce)
+{
+    uint32_t bytes = (uint32_t)in->n * in->k;
+    gm_site_state *site = &w->sites[in->x];
+    site->counts.executions++;
+    site->counts.lanes += (uint64_t)__builtin_popcount(lanes);
+    for (uint32_t left = lanes; left; left &= left - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctz(left);
+        uint8_t items[32];
+        for (uint32_t j = 0; j < in->n; j++) {
+            uint64_t item = value_at(w, in->n == 1 ? in->a : w->lists[in->a + j], in->e, lane);
+            memcpy(items + j * in->k, &item, in->k);
+        }
+        uint64_t to = value_at(w, in->d, 8, lane);
+        uint8_t *target = gm_reach_bytes(w, in, lane, GM_SPACE_SHARED, to, bytes, bytes, 1);
+        if (target == NULL)
+            continue;
+        if (reduce)
+            reduce(in, target, items, bytes);
+        else
+            memcpy(target, items, bytes);
+        watch_arrived(w, to, bytes);
+        arrived(w, in, lane, value_at(w, in->c, 8, lane), bytes);
     }
     return in + 1;
 }

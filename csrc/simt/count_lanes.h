@@ -19,42 +19,28 @@ static inline int gm_lanes_adjacent(uint32_t active)
     return (run & (run + 1)) == 0;
 }
 
-/* The step from one lane to the next, which is the step of all of them if gm_steps is so. */
-static inline int64_t gm_step64(const uint64_t *addr, uint32_t lanes)
-{
-    return lanes > 1 ? (int64_t)(addr[1] - addr[0]) : 0;
-}
-
-static inline int32_t gm_step32(const uint32_t *addr, uint32_t lanes)
-{
-    return lanes > 1 ? (int32_t)(addr[1] - addr[0]) : 0;
-}
-
-/* Whether each of `lanes` addresses is as far from the one before as the second from the first. The differences are
- * gathered without a branch, so that a full warp's are compared in vector registers. */
-static inline int gm_steps64(const uint64_t *addr, uint32_t lanes)
-{
-    uint64_t step = (uint64_t)gm_step64(addr, lanes), wrong = 0;
-    if (lanes == GM_LANES)
-        for (uint32_t i = 0; i < GM_LANES - 1; i++)
-            wrong |= addr[i + 1] - addr[i] - step;
-    else
-        for (uint32_t i = 1; i < lanes; i++)
-            wrong |= addr[i] - addr[i - 1] - step;
-    return wrong == 0;
-}
-
-static inline int gm_steps32(const uint32_t *addr, uint32_t lanes)
-{
-    uint32_t step = (uint32_t)gm_step32(addr, lanes), wrong = 0;
-    if (lanes == GM_LANES)
-        for (uint32_t i = 0; i < GM_LANES - 1; i++)
-            wrong |= addr[i + 1] - addr[i] - step;
-    else
-        for (uint32_t i = 1; i < lanes; i++)
-            wrong |= addr[i] - addr[i - 1] - step;
-    return wrong == 0;
-}
+/* gm_step64, gm_step32: the step from one lane to the next, which is the step of all of them if gm_steps64 or
+ * gm_steps32 is so: each of `lanes` addresses is as far from the one before as the second from the first. The
+ * differences are gathered without a branch, so that a full warp's are compared in vector registers. */
+#define GM_STEPS(bits)                                                                                                 \
+    static inline int##bits##_t gm_step##bits(const uint##bits##_t *addr, uint32_t lanes)                              \
+    {                                                                                                                  \
+        return lanes > 1 ? (int##bits##_t)(addr[1] - addr[0]) : 0;                                                     \
+    }                                                                                                                  \
+    static inline int gm_steps##bits(const uint##bits##_t *addr, uint32_t lanes)                                       \
+    {                                                                                                                  \
+        uint##bits##_t step = (uint##bits##_t)gm_step##bits(addr, lanes), wrong = 0;                                   \
+        if (lanes == GM_LANES)                                                                                         \
+            for (uint32_t i = 0; i < GM_LANES - 1; i++)                                                                \
+                wrong |= addr[i + 1] - addr[i] - step;                                                                 \
+        else                                                                                                           \
+            for (uint32_t i = 1; i < lanes; i++)                                                                       \
+                wrong |= addr[i] - addr[i - 1] - step;                                                                 \
+        return wrong == 0;                                                                                             \
+    }
+GM_STEPS(32)
+GM_STEPS(64)
+#undef GM_STEPS
 
 /* The active lanes' values, side by side. */
 static inline void gm_pack64(uint64_t *to, const uint64_t *from, uint32_t active)

@@ -29,6 +29,14 @@ typedef double __attribute__((may_alias)) f64;
     static const gm_insn *gm_do_##name(const gm_insn *in, gm_warp *w __attribute__((unused)),                          \
                                        uint8_t *regs __attribute__((unused)))
 
+/* Handlers whose work another file does, where any lane takes part. */
+#define HANDED_ON(name, work)                                                                                          \
+    HANDLER(name)                                                                                                      \
+    {                                                                                                                  \
+        TAKE_PART;                                                                                                     \
+        return lanes ? work : in + 1;                                                                                  \
+    }
+
 #include "exec_lane.inc.h"
 
 /* r where lanes says, d elsewhere. gcc 12 joins some operations with the blend to instructions that it then does not
@@ -36,86 +44,49 @@ typedef double __attribute__((may_alias)) f64;
 #define MADE(r)        __asm__("" : : "r"(r) : "memory")
 #define BLEND(T, d, r) EACH_LANE(d)[i] = lanes >> i & 1 ? (T)(r)[i] : (d)[i]
 
+/* A result a lane, straight to its slot or blended into it; `given` names the operands of lane i. */
+#define EACH_RESULT(R, given, value)                                                                                   \
+    R *d = SLOT(R, in->d);                                                                                             \
+    if (__builtin_expect(lanes == GM_FULL, 1)) {                                                                       \
+        EACH_LANE                                                                                                      \
+        {                                                                                                              \
+            given;                                                                                                     \
+            d[i] = (R)(value);                                                                                         \
+        }                                                                                                              \
+    } else {                                                                                                           \
+        R r[GM_LANES] __attribute__((aligned(64)));                                                                    \
+        EACH_LANE                                                                                                      \
+        {                                                                                                              \
+            given;                                                                                                     \
+            r[i] = (R)(value);                                                                                         \
+        }                                                                                                              \
+        MADE(r);                                                                                                       \
+        BLEND(R, d, r);                                                                                                \
+    }                                                                                                                  \
+    return in + 1
 #define GM_UNARY(name, R, A, value)                                                                                    \
     HANDLER(name)                                                                                                      \
     {                                                                                                                  \
         TAKE_PART;                                                                                                     \
-        R *d = SLOT(R, in->d);                                                                                         \
         const A *pa = SLOT(A, in->a);                                                                                  \
-        if (__builtin_expect(lanes == GM_FULL, 1)) {                                                                   \
-            EACH_LANE                                                                                                  \
-            {                                                                                                          \
-                const A a = pa[i];                                                                                     \
-                d[i] = (R)(value);                                                                                     \
-            }                                                                                                          \
-        } else {                                                                                                       \
-            R r[GM_LANES] __attribute__((aligned(64)));                                                                \
-            EACH_LANE                                                                                                  \
-            {                                                                                                          \
-                const A a = pa[i];                                                                                     \
-                r[i] = (R)(value);                                                                                     \
-            }                                                                                                          \
-            MADE(r);                                                                                                   \
-            BLEND(R, d, r);                                                                                            \
-        }                                                                                                              \
-        return in + 1;                                                                                                 \
+        EACH_RESULT(R, const A a = pa[i], value);                                                                      \
     }
 #define GM_BINARY(name, R, A, B, value)                                                                                \
     HANDLER(name)                                                                                                      \
     {                                                                                                                  \
         TAKE_PART;                                                                                                     \
-        R *d = SLOT(R, in->d);                                                                                         \
         const A *pa = SLOT(A, in->a);                                                                                  \
         const B *pb = SLOT(B, in->b);                                                                                  \
-        if (__builtin_expect(lanes == GM_FULL, 1)) {                                                                   \
-            EACH_LANE                                                                                                  \
-            {                                                                                                          \
-                const A a = pa[i];                                                                                     \
-                const B b = pb[i];                                                                                     \
-                d[i] = (R)(value);                                                                                     \
-            }                                                                                                          \
-        } else {                                                                                                       \
-            R r[GM_LANES] __attribute__((aligned(64)));                                                                \
-            EACH_LANE                                                                                                  \
-            {                                                                                                          \
-                const A a = pa[i];                                                                                     \
-                const B b = pb[i];                                                                                     \
-                r[i] = (R)(value);                                                                                     \
-            }                                                                                                          \
-            MADE(r);                                                                                                   \
-            BLEND(R, d, r);                                                                                            \
-        }                                                                                                              \
-        return in + 1;                                                                                                 \
+        EACH_RESULT(R, const A a = pa[i]; const B b = pb[i], value);                                                   \
     }
 #define GM_TERNARY(name, R, A, B, C, value)                                                                            \
     HANDLER(name)                                                                                                      \
     {                                                                                                                  \
         TAKE_PART;                                                                                                     \
-        R *d = SLOT(R, in->d);                                                                                         \
         const A *pa = SLOT(A, in->a);                                                                                  \
         const B *pb = SLOT(B, in->b);                                                                                  \
         const C *pc = SLOT(C, in->c);                                                                                  \
-        if (__builtin_expect(lanes == GM_FULL, 1)) {                                                                   \
-            EACH_LANE                                                                                                  \
-            {                                                                                                          \
-                const A a = pa[i];                                                                                     \
-                const B b = pb[i];                                                                                     \
-                const C c = pc[i];                                                                                     \
-                d[i] = (R)(value);                                                                                     \
-            }                                                                                                          \
-        } else {                                                                                                       \
-            R r[GM_LANES] __attribute__((aligned(64)));                                                                \
-            EACH_LANE                                                                                                  \
-            {                                                                                                          \
-                const A a = pa[i];                                                                                     \
-                const B b = pb[i];                                                                                     \
-                const C c = pc[i];                                                                                     \
-                r[i] = (R)(value);                                                                                     \
-            }                                                                                                          \
-            MADE(r);                                                                                                   \
-            BLEND(R, d, r);                                                                                            \
-        }                                                                                                              \
-        return in + 1;                                                                                                 \
+        EACH_RESULT(R, const A a = pa[i]; const B b = pb[i]; const C c = pc[i], value);                                \
     }
 #define GM_SELECT(name, T)                                                                                             \
     HANDLER(name)                                                                                                      \

@@ -50,27 +50,42 @@ HANDLER(cp_async_wait)
     return in + 1;
 }
 
-/* n matrices, k transposed, registers in the list at d. Lane l holds row l / 4, columns 2 (l % 4) and one more. */
+/* Matrices of 8 rows of 16 bytes: n of them, k transposed, registers in the list at d. Which rows are there, of those
+ * that the first lanes name. */
+static inline u32 matrix_rows(gm_warp *w, const gm_insn *in, uint8_t *regs, int writes, u8 *row[GM_LANES])
+{
+    u64 address[GM_LANES];
+    wide_addresses(in, regs, address);
+    return gm_reach(w, in, GM_SPACE_SHARED, in->n == 4 ? GM_FULL : (1u << 8 * in->n) - 1, address, 16, writes, row);
+}
+
+/* Lane l's half-word j of a matrix: the row's number, and where it is in the row: row l / 4, columns 2 (l % 4) and one
+ * more, or the other way round. */
+static inline u32 matrix_row(const gm_insn *in, int l, int j)
+{
+    return in->k ? 2 * (u32)(l % 4) + (u32)j : (u32)l / 4;
+}
+
+static inline u32 matrix_byte(const gm_insn *in, int l, int j)
+{
+    return 2 * (in->k ? (u32)l / 4 : 2 * (u32)(l % 4) + (u32)j);
+}
+
 HANDLER(ldmatrix)
 {
     TAKE_PART;
     if (lanes == 0)
         return in + 1;
-    u64 address[GM_LANES];
     u8 *row[GM_LANES];
-    const u32 named = in->n == 4 ? GM_FULL : (1u << 8 * in->n) - 1;
-    wide_addresses(in, regs, address);
-    u32 there = gm_reach(w, in, GM_SPACE_SHARED, named, address, 16, 0, row);
+    u32 there = matrix_rows(w, in, regs, 0, row);
     for (u32 m = 0; m < in->n; m++) {
         u32 *d = SLOT(u32, w->lists[in->d + m]);
         for (int l = 0; l < GM_LANES; l++) {
-            u16 half[2];
+            u16 half[2] = {0, 0};
             for (int j = 0; j < 2; j++) {
-                u32 r = in->k ? 2 * (u32)(l % 4) + (u32)j : (u32)l / 4,
-                    c = in->k ? (u32)l / 4 : 2 * (u32)(l % 4) + (u32)j;
-                half[j] = 0;
-                if (there >> (8 * m + r) & 1)
-                    memcpy(&half[j], row[8 * m + r] + 2 * c, 2);
+                u32 r = 8 * m + matrix_row(in, l, j);
+                if (there >> r & 1)
+                    memcpy(&half[j], row[r] + matrix_byte(in, l, j), 2);
             }
             if (lanes >> l & 1)
                 d[l] = half[0] | (u32)half[1] << 16;
@@ -84,20 +99,16 @@ HANDLER(stmatrix)
     TAKE_PART;
     if (lanes == 0)
         return in + 1;
-    u64 address[GM_LANES];
     u8 *row[GM_LANES];
-    const u32 named = in->n == 4 ? GM_FULL : (1u << 8 * in->n) - 1;
-    wide_addresses(in, regs, address);
-    u32 there = gm_reach(w, in, GM_SPACE_SHARED, named, address, 16, 1, row);
+    u32 there = matrix_rows(w, in, regs, 1, row);
     for (u32 m = 0; m < in->n; m++) {
         const u32 *d = SLOT(u32, w->lists[in->d + m]);
         for (int l = 0; l < GM_LANES; l++)
             for (int j = 0; j < 2; j++) {
-                u32 r = in->k ? 2 * (u32)(l % 4) + (u32)j : (u32)l / 4,
-                    c = in->k ? (u32)l / 4 : 2 * (u32)(l % 4) + (u32)j;
+                u32 r = 8 * m + matrix_row(in, l, j);
                 u16 half = (u16)(d[l] >> 16 * j);
-                if (there >> (8 * m + r) & 1 && lanes >> l & 1)
-                    memcpy(row[8 * m + r] + 2 * c, &half, 2);
+                if (there >> r & 1 && lanes >> l & 1)
+                    memcpy(row[r] + matrix_byte(in, l, j), &half, 2);
             }
     }
     return in + 1;

@@ -40,23 +40,10 @@ HANDLER(brx)
     return gm_warp_branch_table(w, in, SLOT(u32, in->a));
 }
 
-HANDLER(call)
-{
-    TAKE_PART;
-    return lanes ? gm_warp_call(w, in) : in + 1;
-}
-
-HANDLER(ret)
-{
-    TAKE_PART;
-    return lanes ? gm_warp_return(w, in, lanes) : in + 1;
-}
-
-HANDLER(exit)
-{
-    TAKE_PART;
-    return lanes ? gm_warp_exit(w, in, lanes) : in + 1;
-}
+HANDED_ON(call, gm_warp_call(w, in, lanes))
+HANDED_ON(call_through, gm_warp_call_through(w, in, lanes))
+HANDED_ON(ret, gm_warp_return(w, in, lanes))
+HANDED_ON(exit, gm_warp_exit(w, in, lanes))
 
 HANDLER(trap)
 {

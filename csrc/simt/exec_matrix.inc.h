@@ -210,17 +210,8 @@ HANDLER(wmma_product)
 
 /* --- bulk copies, barriers in memory --------------------------------------------------------------------------- */
 
-HANDLER(mbarrier)
-{
-    TAKE_PART;
-    return lanes ? gm_mbarrier(w, in, lanes) : in + 1;
-}
-
-HANDLER(bulk_copy)
-{
-    TAKE_PART;
-    return lanes ? gm_bulk_copy(w, in, lanes, NULL) : in + 1;
-}
+HANDED_ON(mbarrier, gm_mbarrier(w, in, lanes))
+HANDED_ON(bulk_copy, gm_bulk_copy(w, in, lanes, NULL))
 
 /* f: what, its type, the bytes of an item */
 static void reduce_bulk(const gm_insn *in, u8 *target, const u8 *source, u64 bytes)
@@ -235,14 +226,7 @@ static void reduce_bulk(const gm_insn *in, u8 *target, const u8 *source, u64 byt
     }
 }
 
-HANDLER(bulk_reduce)
-{
-    TAKE_PART;
-    return lanes ? gm_bulk_copy(w, in, lanes, reduce_bulk) : in + 1;
-}
-
-HANDLER(bulk_tensor)
-{
-    TAKE_PART;
-    return lanes ? gm_bulk_tensor(w, in, lanes) : in + 1;
-}
+HANDED_ON(bulk_reduce, gm_bulk_copy(w, in, lanes, reduce_bulk))
+HANDED_ON(store_async, gm_store_async(w, in, lanes, NULL))
+HANDED_ON(reduce_async, gm_store_async(w, in, lanes, reduce_bulk))
+HANDED_ON(bulk_tensor, gm_bulk_tensor(w, in, lanes))

@@ -405,7 +405,8 @@ HANDLER(ld_const)
 
 HANDLER(fence)
 {
-    gm_fence(w);
+    TAKE_PART;
+    gm_fence(w, lanes);
     return in + 1;
 }
 

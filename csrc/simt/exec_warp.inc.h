@@ -194,35 +194,11 @@ HANDLER(warpsync)
 
 /* a the barrier, b how many threads or GM_NOWHERE, k aligned; bar_red: c the predicate, imm xored, n 0 popc 1 and 2 or
  */
-HANDLER(bar_sync)
-{
-    TAKE_PART;
-    return lanes ? gm_barrier_come(w, in, lanes) : in + 1;
-}
-
-HANDLER(bar_arrive)
-{
-    TAKE_PART;
-    return lanes ? gm_barrier_come(w, in, lanes) : in + 1;
-}
-
-HANDLER(bar_red)
-{
-    TAKE_PART;
-    return lanes ? gm_barrier_come(w, in, lanes) : in + 1;
-}
-
-HANDLER(cluster_arrive)
-{
-    TAKE_PART;
-    return lanes ? gm_cluster_come(w, in, lanes) : in + 1;
-}
-
-HANDLER(cluster_wait)
-{
-    TAKE_PART;
-    return lanes ? gm_cluster_wait(w, in, lanes) : in + 1;
-}
+HANDED_ON(bar_sync, gm_barrier_come(w, in, lanes))
+HANDED_ON(bar_arrive, gm_barrier_come(w, in, lanes))
+HANDED_ON(bar_red, gm_barrier_come(w, in, lanes))
+HANDED_ON(cluster_arrive, gm_cluster_come(w, in, lanes))
+HANDED_ON(cluster_wait, gm_cluster_wait(w, in, lanes))
 
 /* Time is the number of instructions executed so far, at one a nanosecond; k: 1 the high half, 2 all 64 bits */
 HANDLER(clock)

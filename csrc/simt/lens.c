@@ -1,36 +1,17 @@
-/* Loading a kernel, and one run of it: checks, addresses, threads, results. */
+/* Loading a kernel, and one run of it. */
 #include "lower.h"
 #include "run.h"
-#include "../base/integers.h"
 #include "../base/memory.h"
-#include <errno.h>
-#include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-/* What the H200 and its like take. */
-enum { MOST_THREADS = 1024, MOST_SHARED = 232448, MOST_CLUSTER = 16, MOST_WORKERS = 256, GUARD = 1 << 16 };
+enum { MOST_WORKERS = 256 };
 
 struct gm_lens {
     gm_ptx *module;
     gm_program program, watched; /* watched: no two registers share a slot */
 };
-
-static gm_status fail(gm_failure *failure, gm_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static gm_status fail(gm_failure *failure, gm_status status, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    failure->status = status;
-    vsnprintf(failure->text, sizeof failure->text, format, arguments);
-    va_end(arguments);
-    return status;
-}
 
 /* --- loading --------------------------------------------------------------------------------------------------- */
 
@@ -53,8 +34,8 @@ static const gm_ptx_function *entry_named(const gm_ptx *module, const char *kern
     }
     if (!kernel && count == 1)
         return only;
-    fail(failure, GM_LENS_KERNEL, kernel ? "'%.200s'; %s has %s" : "%.0sname one of those that %s has: %s",
-         kernel ? kernel : "", module->name, count ? names : "none");
+    gm_fail(failure, GM_LENS_KERNEL, kernel ? "'%.200s'; %s has %s" : "%.0sname one of those that %s has: %s",
+            kernel ? kernel : "", module->name, count ? names : "none");
     return NULL;
 }
 
@@ -64,7 +45,7 @@ gm_status gm_lens_load(gm_lens **lens, const char *text, size_t size, const char
     gm_lens *made = gm_alloc(sizeof *made);
     *lens = NULL;
     if (!made)
-        return fail(failure, GM_NO_MEMORY, "a kernel");
+        return gm_fail(failure, GM_NO_MEMORY, "a kernel");
     memset(made, 0, sizeof *made);
     gm_status status = gm_ptx_parse(text, size, file, &made->module, failure);
     if (!status) {
@@ -92,255 +73,6 @@ void gm_lens_free(gm_lens *lens)
 const gm_lens_kernel *gm_lens_describe(const gm_lens *lens)
 {
     return &lens->program.kernel;
-}
-
-/* --- a launch -------------------------------------------------------------------------------------------------- */
-
-static gm_status check_launch(gm_run *run, gm_failure *failure)
-{
-    const gm_lens_launch *l = run->launch;
-    const gm_lens_kernel *k = &run->program->kernel;
-    const uint32_t most_block[3] = {1024, 1024, 64}, most_grid[3] = {INT32_MAX, 65535, 65535};
-    const uint32_t grid[3] = {l->grid.x, l->grid.y, l->grid.z}, block[3] = {l->block.x, l->block.y, l->block.z};
-    const uint32_t cluster[3] = {l->cluster.x, l->cluster.y, l->cluster.z};
-    uint64_t threads = 1, cluster_blocks = 1;
-    for (int i = 0; i < 3; i++) {
-        if (grid[i] == 0 || block[i] == 0)
-            return fail(failure, GM_LENS_LAUNCH, "grid (%u, %u, %u) of blocks of (%u, %u, %u) has a zero", grid[0],
-                        grid[1], grid[2], block[0], block[1], block[2]);
-        if (grid[i] > most_grid[i])
-            return fail(failure, GM_LENS_LAUNCH, "grid (%u, %u, %u): at most (%u, %u, %u)", grid[0], grid[1], grid[2],
-                        most_grid[0], most_grid[1], most_grid[2]);
-        if (block[i] > most_block[i])
-            return fail(failure, GM_LENS_LAUNCH,
-                        "blocks of (%u, %u, %u) threads: at most (1024, 1024, 64), 1024 in all", block[0], block[1],
-                        block[2]);
-        threads *= block[i];
-        run->grid[i] = grid[i], run->block[i] = block[i];
-        run->cluster[i] = cluster[i] ? cluster[i] : k->cluster[i] ? k->cluster[i] : 1;
-        cluster_blocks *= run->cluster[i];
-        if (cluster_blocks > MOST_CLUSTER || grid[i] % run->cluster[i])
-            return fail(
-                failure, GM_LENS_LAUNCH,
-                "clusters of (%u, %u, %u) blocks: at most 16 in all, and they must divide the grid (%u, %u, %u)",
-                run->cluster[0], run->cluster[1] ? run->cluster[1] : 1, run->cluster[2] ? run->cluster[2] : 1, grid[0],
-                grid[1], grid[2]);
-        if (k->reqntid[0] && block[i] != (k->reqntid[i] ? k->reqntid[i] : 1))
-            return fail(failure, GM_LENS_LAUNCH, "blocks of (%u, %u, %u): %s demands (%u, %u, %u) (.reqntid)", block[0],
-                        block[1], block[2], k->name, k->reqntid[0], k->reqntid[1] ? k->reqntid[1] : 1,
-                        k->reqntid[2] ? k->reqntid[2] : 1);
-    }
-    uint64_t most = MOST_THREADS;
-    if (k->maxntid[0])
-        most = (uint64_t)k->maxntid[0] * (k->maxntid[1] ? k->maxntid[1] : 1) * (k->maxntid[2] ? k->maxntid[2] : 1);
-    if (threads > MOST_THREADS)
-        return fail(failure, GM_LENS_LAUNCH, "blocks of (%u, %u, %u) threads are %llu: at most 1024", block[0],
-                    block[1], block[2], (unsigned long long)threads);
-    if (threads > most)
-        return fail(failure, GM_LENS_LAUNCH,
-                    "blocks of %llu threads: %s takes at most %llu (.maxntid; CUDA's error 701)",
-                    (unsigned long long)threads, k->name, (unsigned long long)most);
-    run->threads = (uint32_t)threads;
-    run->warps = (run->threads + GM_LANES - 1) / GM_LANES;
-    run->cluster_blocks = (uint32_t)cluster_blocks;
-    uint64_t shared = l->dynamic_shared ? (uint64_t)run->program->dynamic_offset + l->dynamic_shared : k->static_shared;
-    if (shared > MOST_SHARED)
-        return fail(failure, GM_LENS_LAUNCH,
-                    "%u bytes of static and %u of dynamic shared memory: a block has at most %d together",
-                    k->static_shared, l->dynamic_shared, MOST_SHARED);
-    run->shared_bytes = (uint32_t)shared;
-    if (l->parameter_bytes != k->parameter_bytes)
-        return fail(failure, GM_LENS_LAUNCH, "a parameter block of %zu bytes: %s takes %u", l->parameter_bytes, k->name,
-                    k->parameter_bytes);
-    for (size_t i = 0; i < l->pointer_count; i++)
-        if (l->pointers[i].buffer >= l->buffer_count || l->pointers[i].at > l->parameter_bytes ||
-            l->parameter_bytes - l->pointers[i].at < 8)
-            return fail(failure, GM_LENS_LAUNCH, "pointer %zu lies outside of the parameters or the buffers", i);
-    uint64_t units = (uint64_t)grid[0] / run->cluster[0] * (grid[1] / run->cluster[1]) * (grid[2] / run->cluster[2]);
-    run->unit_first = l->first;
-    run->unit_step = l->step ? l->step : 1;
-    uint64_t left = l->first < units ? (units - l->first + run->unit_step - 1) / run->unit_step : 0;
-    run->unit_count = l->units && l->units < left ? l->units : left;
-    return GM_OK;
-}
-
-/* --- memory ---------------------------------------------------------------------------------------------------- */
-
-typedef struct run_memory {
-    gm_segment *segments;
-    uint8_t *variables, *parameters;
-    size_t variable_bytes;
-} run_memory;
-
-static uint64_t generic_address(const gm_run *run, const gm_ptx *module, uint32_t variable, int generic)
-{
-    uint64_t address = run->program->addresses[variable];
-    if (generic && module->variables[variable].space == GM_SPACE_SHARED)
-        address += GM_SHARED_WINDOW;
-    return address;
-}
-
-/* The module's own variables, with their initial bytes, in one block. */
-static gm_status place_module(gm_run *run, const gm_ptx *module, run_memory *m, gm_failure *failure)
-{
-    const gm_program *p = run->program;
-    uint64_t limit = run->launch->memory ? run->launch->memory : GM_LENS_MEMORY, total = 0;
-    for (size_t i = 0; i < p->variable_count; i++) {
-        total += (p->variables[i].variable->size + 255) / 256 * 256;
-        if (total > limit)
-            return fail(failure, GM_LENS_LIMIT, "the module's variables take more than the limit of %llu bytes",
-                        (unsigned long long)limit);
-    }
-    m->variables = gm_alloc(total + 64);
-    if (!m->variables)
-        return fail(failure, GM_NO_MEMORY, "the module's variables");
-    memset(m->variables, 0, total + 64);
-    atomic_fetch_add(&run->memory, total);
-    uint8_t *at = m->variables;
-    for (size_t i = 0; i < p->variable_count; i++) {
-        const gm_ptx_variable *v = p->variables[i].variable;
-        if (v->ndata)
-            memcpy(at, v->data, v->ndata);
-        for (uint32_t k = 0; k < v->nfixups; k++) {
-            const gm_ptx_fixup *f = &v->fixups[k];
-            uint64_t value =
-                f->is_function ? 0 : generic_address(run, module, f->index, f->generic) + (uint64_t)f->plus;
-            value >>= f->shift & 63;
-            if (f->at <= v->size && f->size <= 8 && f->size <= v->size - f->at)
-                memcpy(at + f->at, &value, f->size);
-        }
-        m->segments[run->segment_count++] = (gm_segment){.start = p->variables[i].address,
-                                                         .end = p->variables[i].address + v->size,
-                                                         .host = at,
-                                                         .writable = v->space == GM_SPACE_GLOBAL,
-                                                         .buffer = -1,
-                                                         .name = v->name};
-        at += (v->size + 255) / 256 * 256;
-    }
-    m->segments[run->segment_count++] = (gm_segment){
-        .start = GM_MEETING, .end = GM_MEETING + 64, .host = at, .writable = 1, .buffer = -1, .name = "grid barrier"};
-    return GM_OK;
-}
-
-static gm_status place_buffers(gm_run *run, gm_lens_launch *launch, run_memory *m, gm_failure *failure)
-{
-    uint64_t at = GM_BUFFERS_START;
-    for (size_t i = 0; i < launch->buffer_count; i++) {
-        gm_lens_buffer *b = &launch->buffers[i];
-        if (b->size > UINT64_C(1) << 46 || b->lead > 255)
-            return fail(failure, GM_LENS_LAUNCH, "buffer %zu of %llu bytes, %u behind a multiple of 256", i,
-                        (unsigned long long)b->size, b->lead);
-        b->address = at + b->lead;
-        if (b->size)
-            m->segments[run->segment_count++] = (gm_segment){.start = b->address,
-                                                             .end = b->address + b->size,
-                                                             .host = b->memory,
-                                                             .writable = !b->read_only,
-                                                             .buffer = (int32_t)i,
-                                                             .name = b->name};
-        at = (b->address + b->size + 255) / 256 * 256 + GUARD;
-    }
-    memcpy(m->parameters, launch->parameters ? launch->parameters : "", launch->parameter_bytes);
-    for (size_t i = 0; i < launch->pointer_count; i++) {
-        uint64_t address = launch->buffers[launch->pointers[i].buffer].address + (uint64_t)launch->pointers[i].offset;
-        memcpy(m->parameters + launch->pointers[i].at, &address, 8);
-    }
-    return GM_OK;
-}
-
-/* --- threads --------------------------------------------------------------------------------------------------- */
-
-typedef struct crew {
-    gm_worker *workers;
-    pthread_t *threads;
-    int count;
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    int busy;
-} crew;
-
-typedef struct member {
-    crew *all;
-    gm_worker *worker;
-} member;
-
-static void *work(void *context)
-{
-    member *self = context;
-    gm_worker_run(self->worker);
-    pthread_mutex_lock(&self->all->mutex);
-    self->all->busy--;
-    pthread_cond_signal(&self->all->changed);
-    pthread_mutex_unlock(&self->all->mutex);
-    return NULL;
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* Waits for the workers, looking at the clock and for interrupts every few milliseconds. */
-static void oversee(crew *all, gm_run *run)
-{
-    const gm_lens_launch *l = run->launch;
-    pthread_mutex_lock(&all->mutex);
-    while (all->busy) {
-        struct timespec t;
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        t.tv_nsec += 5000000;
-        t.tv_sec += t.tv_nsec / 1000000000;
-        t.tv_nsec %= 1000000000;
-        if (pthread_cond_timedwait(&all->changed, &all->mutex, &t) != ETIMEDOUT)
-            continue;
-        pthread_mutex_unlock(&all->mutex);
-        if (now() > run->until)
-            gm_stop(run, GM_LENS_LIMIT, "the kernel took more than its limit of time");
-        if (l->interrupted && l->interrupted(l->context))
-            gm_stop(run, GM_LENS_INTERRUPTED, "by the caller");
-        pthread_mutex_lock(&all->mutex);
-    }
-    pthread_mutex_unlock(&all->mutex);
-}
-
-static gm_status execute(gm_run *run, gm_worker *workers, int count, gm_failure *failure)
-{
-    crew all = {.workers = workers, .count = count, .busy = count};
-    member *members = gm_alloc((size_t)count * sizeof *members);
-    all.threads = gm_alloc((size_t)count * sizeof *all.threads);
-    gm_status status = GM_OK;
-    int started = 0;
-    if (!members || !all.threads) {
-        gm_free(members);
-        gm_free(all.threads);
-        return fail(failure, GM_NO_MEMORY, "threads");
-    }
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&all.changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    pthread_mutex_init(&all.mutex, NULL);
-    for (; started < count; started++) {
-        members[started] = (member){&all, &workers[started]};
-        if (pthread_create(&all.threads[started], NULL, work, &members[started]))
-            break;
-    }
-    pthread_mutex_lock(&all.mutex);
-    all.busy -= count - started; /* fewer threads do the same work */
-    pthread_mutex_unlock(&all.mutex);
-    if (started == 0)
-        status = fail(failure, GM_NO_MEMORY, "a thread");
-    oversee(&all, run);
-    for (int i = 0; i < started; i++)
-        pthread_join(all.threads[i], NULL);
-    pthread_cond_destroy(&all.changed);
-    pthread_mutex_destroy(&all.mutex);
-    gm_free(members);
-    gm_free(all.threads);
-    return status;
 }
 
 /* --- a run ----------------------------------------------------------------------------------------------------- */
@@ -429,14 +161,14 @@ static gm_status run_once(const gm_lens *lens, gm_lens_launch *launch, int threa
     const gm_lens_isa *isa = isa_named(launch->isa);
     gm_failure stopped = {GM_OK, ""};
     gm_run run = {.lens = lens, .program = p, .launch = launch, .failure = &stopped, .until = until};
-    run_memory memory = {0};
+    gm_run_memory memory = {0};
     gm_worker *workers = NULL;
     gm_insn *code = NULL;
     int count = 0;
     memset(result, 0, sizeof *result);
     if (!isa)
-        return fail(failure, GM_LENS_LAUNCH, "no ISA '%.40s' here", launch->isa ? launch->isa : "");
-    gm_status status = check_launch(&run, failure);
+        return gm_fail(failure, GM_LENS_LAUNCH, "no ISA '%.40s' here", launch->isa ? launch->isa : "");
+    gm_status status = gm_check_launch(&run, failure);
     if (status)
         return status;
     run.machine = isa->machine;
@@ -469,9 +201,9 @@ static gm_status run_once(const gm_lens *lens, gm_lens_launch *launch, int threa
         code[i].run = run.machine->handlers[code[i].op];
     run.code = code;
     run.parameters = memory.parameters;
-    status = place_module(&run, lens->module, &memory, failure);
+    status = gm_place_module(&run, lens->module, &memory, failure);
     if (!status)
-        status = place_buffers(&run, launch, &memory, failure);
+        status = gm_place_buffers(&run, launch, &memory, failure);
     if (status)
         goto done;
     qsort(memory.segments, run.segment_count, sizeof *memory.segments, by_address);
@@ -501,7 +233,7 @@ static gm_status run_once(const gm_lens *lens, gm_lens_launch *launch, int threa
         memset(workers[i].sites, 0, (p->kernel.site_count + 1) * sizeof *workers[i].sites);
         memset(workers[i].ran, 0, ran_bytes);
     }
-    status = execute(&run, workers, count, failure);
+    status = gm_execute(&run, workers, count, failure);
     if (run.watch_global)
         gm_watch_global_report(run.watch_global, result->findings);
     collect(result, &run, workers, count);
@@ -516,7 +248,7 @@ static gm_status run_once(const gm_lens *lens, gm_lens_launch *launch, int threa
 done:
     result->ended = status;
     if (status == GM_NO_MEMORY && failure->status != GM_NO_MEMORY)
-        fail(failure, GM_NO_MEMORY, "a run of the lens");
+        gm_fail(failure, GM_NO_MEMORY, "a run of the lens");
     for (int i = 0; workers && i < count; i++) {
         for (uint32_t s = 0; workers[i].sites && s < p->kernel.site_count; s++)
             for (uint32_t k = 0; k < workers[i].sites[s].used; k++)
@@ -567,7 +299,7 @@ static uint8_t *keep(const gm_lens_launch *launch)
 gm_status gm_lens_run(const gm_lens *lens, gm_lens_launch *launch, gm_lens_result *result, gm_failure *failure)
 {
     const gm_lens_kernel *kernel = &lens->program.kernel;
-    double until = now() + (launch->seconds > 0 ? launch->seconds : GM_LENS_SECONDS);
+    double until = gm_now() + (launch->seconds > 0 ? launch->seconds : GM_LENS_SECONDS);
     int threads = launch->threads, talks = 0;
     uint8_t *kept = NULL;
     if (kernel->listens && threads > 1 && !kernel->communicates && !(launch->watch & GM_WATCH_GLOBAL) &&

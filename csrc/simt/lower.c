@@ -226,6 +226,7 @@ uint32_t gm_lower_site(gm_lower *l, gm_site_kind kind, gm_space space, gm_access
     p->site_how[n] = (uint8_t)how;
     p->site_nc[n] = l->inst->mod[GM_FIELD_NC] != GM_MOD_NONE;
     p->kernel.site_count = n + 1;
+    p->fences |= (how & GM_HOW_ORDERS) != 0;
     uint32_t least = bytes < 4 ? bytes : 4;
     if (space == GM_SPACE_SHARED || space == GM_SPACE_GENERIC || space == GM_SPACE_SHARED_CLUSTER)
         p->shared_grain = least < p->shared_grain ? least : p->shared_grain;
@@ -605,6 +606,14 @@ typedef struct reach {
     uint8_t *used; /* variables */
 } reach;
 
+static void reach_function(gm_lower_all *all, uint32_t function)
+{
+    if (all->function_of[function] == GM_NOWHERE && all->module->functions[function].has_body) {
+        all->function_of[function] = all->function_count;
+        all->functions[all->function_count++] = function;
+    }
+}
+
 static void reach_operand(reach *r, const gm_ptx_operand *o)
 {
     if (o->kind == GM_OPERAND_VARIABLE || (o->kind == GM_OPERAND_ADDRESS && o->base == GM_OPERAND_VARIABLE))
@@ -612,20 +621,41 @@ static void reach_operand(reach *r, const gm_ptx_operand *o)
     if (o->kind == GM_OPERAND_VECTOR)
         for (uint32_t i = 0; i < o->n; i++)
             reach_operand(r, &o->elements[i]);
-    if (o->kind == GM_OPERAND_FUNCTION && r->all->function_of[o->index] == GM_NOWHERE &&
-        r->all->module->functions[o->index].has_body) {
-        r->all->function_of[o->index] = r->all->function_count;
-        r->all->functions[r->all->function_count++] = o->index;
-    }
+    if (o->kind == GM_OPERAND_FUNCTION)
+        reach_function(r->all, o->index);
+}
+
+/* Functions whose addresses are in variables: tables of virtual functions. */
+static void reach_tables(gm_lower_all *all)
+{
+    for (uint32_t v = 0; v < all->module->nvariables; v++)
+        for (uint32_t k = 0; k < all->module->variables[v].nfixups; k++)
+            if (all->module->variables[v].fixups[k].is_function)
+                reach_function(all, all->module->variables[v].fixups[k].index);
+}
+
+/* A call through a pointer: 1; the functions that it names are reached. */
+static int reach_call(reach *r, const gm_ptx_function *f, const gm_ptx_inst *inst)
+{
+    if (inst->op != GM_OP_CALL || inst->operands[1].kind == GM_OPERAND_FUNCTION)
+        return 0;
+    const gm_ptx_table *table = &f->tables[inst->operands[3].index];
+    for (uint32_t k = 0; table->kind == GM_TABLE_CALL && k < table->n; k++)
+        reach_function(r->all, table->targets[k]);
+    return 1;
 }
 
 static void reach_all(reach *r)
 {
+    int through = 0;
     for (uint32_t k = 0; k < r->all->function_count; k++) {
         const gm_ptx_function *f = &r->all->module->functions[r->all->functions[k]];
-        for (uint32_t i = 0; i < f->ninsts; i++)
+        for (uint32_t i = 0; i < f->ninsts; i++) {
             for (uint32_t o = 0; o < f->insts[i].noperands; o++)
                 reach_operand(r, &f->insts[i].operands[o]);
+            if (reach_call(r, f, &f->insts[i]) && !through++)
+                reach_tables(r->all);
+        }
     }
 }
 
@@ -766,8 +796,8 @@ done:
         snprintf(failure->text, sizeof failure->text, "decoding a kernel");
     }
     program->addresses = all.address;
+    program->function_of = all.function_of;
     gm_free(used);
-    gm_free(all.function_of);
     gm_free(all.functions);
     gm_free(all.local_bytes);
     gm_free(all.names);
@@ -786,6 +816,7 @@ void gm_program_free(gm_program *program)
     gm_free(program->places);
     gm_free(program->lists);
     gm_free(program->functions);
+    gm_free(program->function_of);
     gm_free(program->arguments);
     gm_free(program->variables);
     gm_free(program->addresses);

@@ -67,7 +67,7 @@ unsigned gm_lower_how_of(const gm_lower *l, int writes, int atomic)
     default:
         break;
     }
-    return atomic ? how | GM_HOW_ATOMIC : how;
+    return atomic ? how | GM_HOW_ATOMIC | GM_HOW_UPDATES : how;
 }
 
 static const char *space_word(gm_space space)
@@ -189,6 +189,22 @@ void gm_lower_load_or_store(gm_lower *l, int writes)
                               writes ? GM_ACCESS_STORE : GM_ACCESS_LOAD, gm_lower_how_of(l, writes, 0), item * n);
     if (strong && !writes && (space == GM_SPACE_GLOBAL || space == GM_SPACE_GENERIC))
         may_communicate(l, sem == GM_MOD_VOLATILE);
+}
+
+/* st.async, red.async: into the shared memory of a block of the cluster, whose barrier learns of the bytes. */
+void gm_lower_store_async(gm_lower *l, int reduces)
+{
+    const gm_ptx_inst *inst = l->inst;
+    uint32_t n = inst->vector, item = gm_ptx_types[inst->type[0]].bits / 8, width;
+    uint32_t to = gm_lower_address(l, operand(l, 0), GM_SPACE_SHARED);
+    uint32_t values = data_slots(l, operand(l, 1), n, item, 1, &width);
+    uint32_t barrier = gm_lower_address(l, operand(l, 2), GM_SPACE_SHARED);
+    gm_insn *in = gm_lower_emit(l, reduces ? GM_DO_reduce_async : GM_DO_store_async);
+    in->d = to, in->a = values, in->c = barrier, in->e = width;
+    in->n = (uint8_t)n, in->k = (uint8_t)item;
+    if (reduces)
+        in->f = gm_lower_atom(inst) | gm_lower_atom_type(inst->type[0]) << 8 | item << 16;
+    in->x = gm_lower_site(l, GM_SITE_BULK, GM_SPACE_SHARED, GM_ACCESS_LOAD, GM_HOW_WRITE, item * n);
 }
 
 uint32_t gm_lower_atom(const gm_ptx_inst *inst)

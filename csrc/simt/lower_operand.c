@@ -53,11 +53,17 @@ uint32_t gm_lower_source(gm_lower *l, const gm_ptx_operand *o, uint32_t bytes)
         }
         return bits_constant(l, bytes, address);
     }
+    case GM_OPERAND_FUNCTION:
+        if (l->all->function_of[o->index] == GM_NOWHERE) {
+            gm_lower_refuse(l, "the address of %s, which the text only declares", l->module->functions[o->index].name);
+            return 64;
+        }
+        return bits_constant(l, bytes, GM_CODE_START + 16 * (uint64_t)l->all->function_of[o->index]);
     case GM_OPERAND_SINK:
     case GM_OPERAND_NONE:
         return gm_lower_temp(l, bytes);
     default:
-        gm_lower_refuse(l, "an operand that is not executed yet (a function's address, or a vector here)");
+        gm_lower_refuse(l, "an operand that is not executed yet (a vector here)");
         return 64;
     }
 }

@@ -22,6 +22,7 @@ void gm_lower_convert(gm_lower *l);
 void gm_lower_convert_address(gm_lower *l);
 void gm_lower_load_or_store(gm_lower *l, int writes);
 void gm_lower_atomics(gm_lower *l, int gives);
+void gm_lower_store_async(gm_lower *l, int reduces);
 void gm_lower_shuffle(gm_lower *l);
 void gm_lower_vote(gm_lower *l);
 void gm_lower_match(gm_lower *l);

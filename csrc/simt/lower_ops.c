@@ -246,6 +246,10 @@ void gm_lower_inst(gm_lower *l)
     case GM_OP_ATOM:
         gm_lower_atomics(l, 1);
         break;
+    case GM_OP_ST_ASYNC:
+    case GM_OP_RED_ASYNC:
+        gm_lower_store_async(l, l->inst->op == GM_OP_RED_ASYNC);
+        break;
     case GM_OP_RED:
         gm_lower_atomics(l, 0);
         break;
@@ -302,6 +306,7 @@ void gm_lower_inst(gm_lower *l)
     case GM_OP_MEMBAR:
     case GM_OP_FENCE:
         gm_lower_emit(l, GM_DO_fence);
+        l->program->fences = 1;
         break;
     case GM_OP_BRA:
         gm_lower_branch(l);

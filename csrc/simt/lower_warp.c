@@ -1,5 +1,6 @@
 /* What lanes do together, barriers, branches and calls. */
 #include "lower_operand.h"
+#include "../base/memory.h"
 #include <string.h>
 
 void gm_lower_shuffle(gm_lower *l)
@@ -113,11 +114,79 @@ void gm_lower_branch_table(gm_lower *l)
     in->e = block->meet;
 }
 
+/* Whether a call's list is .param variables of the sizes of a function's own. */
+static int fits(const gm_lower *l, const gm_ptx_operand *list, uint32_t first, uint32_t wanted, const int32_t *regs)
+{
+    uint32_t count = list->kind == GM_OPERAND_VECTOR ? list->n : 0;
+    int good = count == wanted && count < 256;
+    for (uint32_t k = 0; good && k < count; k++) {
+        const gm_ptx_operand *one = &list->elements[k];
+        good = one->kind == GM_OPERAND_VARIABLE && !(regs && regs[k] != GM_PTX_NO_REG) &&
+               l->module->variables[one->index].size == l->module->variables[first + k].size;
+    }
+    return good;
+}
+
+static int fits_function(const gm_lower *l, const gm_ptx_function *f)
+{
+    return fits(l, operand(l, 2), f->first_parameter, f->nparameters, f->parameter_regs) &&
+           fits(l, operand(l, 0), f->first_result, f->nresults, f->result_regs);
+}
+
+/* The rows of a call's arguments, then results; the first one's number. */
+static uint32_t argument_rows(gm_lower *l, const gm_ptx_function *f)
+{
+    uint32_t first = 0, rows = 0;
+    for (int back = 0; back < 2; back++) {
+        const gm_ptx_operand *list = operand(l, back ? 0 : 2);
+        uint32_t from = back ? f->first_result : f->first_parameter;
+        for (uint32_t k = 0; list->kind == GM_OPERAND_VECTOR && k < list->n; k++) {
+            /* The callee's slots are known when it has been decoded: until then, the variable's number. */
+            uint32_t at = gm_lower_argument(l, (gm_argument){(uint32_t)l->all->address[list->elements[k].index],
+                                                             from + k, (uint32_t)l->module->variables[from + k].size});
+            first = rows++ ? first : at;
+        }
+    }
+    return first;
+}
+
+static uint32_t length(const gm_ptx_operand *list)
+{
+    return list->kind == GM_OPERAND_VECTOR ? list->n : 0;
+}
+
+/* Through a pointer: to any function that the kernel may reach and that takes such arguments, or to those of a table.
+ */
+static void call_through(gm_lower *l)
+{
+    const gm_ptx_table *table = &l->function->tables[operand(l, 3)->index];
+    uint32_t count = 0, rows = table->kind == GM_TABLE_CALL ? table->n : l->all->function_count;
+    uint32_t *row = gm_alloc(2 * ((size_t)rows + 1) * sizeof *row);
+    if (row == NULL) {
+        l->status = GM_NO_MEMORY;
+        return;
+    }
+    for (uint32_t k = 0; k < rows; k++) {
+        uint32_t number = table->kind == GM_TABLE_CALL ? l->all->function_of[table->targets[k]] : k;
+        const gm_ptx_function *f = number == GM_NOWHERE ? NULL : &l->module->functions[l->all->functions[number]];
+        if (f == NULL || f->is_entry || !fits_function(l, f))
+            continue;
+        row[2 * count] = number;
+        row[2 * count + 1] = argument_rows(l, f);
+        count++;
+    }
+    uint32_t pointer = gm_lower_source(l, operand(l, 1), 8), list = gm_lower_list(l, row, 2 * count);
+    gm_free(row);
+    gm_insn *in = gm_lower_emit(l, GM_DO_call_through);
+    in->a = pointer, in->x = list, in->f = count;
+    in->n = (uint8_t)length(operand(l, 2)), in->k = (uint8_t)length(operand(l, 0));
+}
+
 void gm_lower_call(gm_lower *l)
 {
-    const gm_ptx_operand *results = operand(l, 0), *callee = operand(l, 1), *given = operand(l, 2);
+    const gm_ptx_operand *callee = operand(l, 1);
     if (callee->kind != GM_OPERAND_FUNCTION) {
-        gm_lower_refuse(l, "a call through a pointer");
+        call_through(l);
         return;
     }
     const gm_ptx_function *f = &l->module->functions[callee->index];
@@ -133,39 +202,14 @@ void gm_lower_call(gm_lower *l)
         gm_lower_refuse(l, "a call of %s, which the text only declares", f->name);
         return;
     }
-    uint32_t first = GM_NOWHERE, n[2] = {0, 0};
-    for (int back = 0; back < 2; back++) {
-        const gm_ptx_operand *list = back ? results : given;
-        uint32_t count = list->kind == GM_OPERAND_VECTOR ? list->n : list->kind == GM_OPERAND_NONE ? 0 : 1;
-        uint32_t wanted = back ? f->nresults : f->nparameters, from = back ? f->first_result : f->first_parameter;
-        const int32_t *regs = back ? f->result_regs : f->parameter_regs;
-        if (count != wanted || count > 255) {
-            gm_lower_refuse(l, "a call of %s with %u %s, where it has %u", f->name, count,
-                            back ? "results" : "arguments", wanted);
-            return;
-        }
-        for (uint32_t k = 0; k < count; k++) {
-            const gm_ptx_operand *one = list->kind == GM_OPERAND_VECTOR ? &list->elements[k] : list;
-            const gm_ptx_variable *formal = &l->module->variables[from + k];
-            if ((regs && regs[k] != GM_PTX_NO_REG) || one->kind != GM_OPERAND_VARIABLE) {
-                gm_lower_refuse(l, "a call whose arguments are no .param variables");
-                return;
-            }
-            const gm_ptx_variable *actual = &l->module->variables[one->index];
-            if (actual->size != formal->size) {
-                gm_lower_refuse(l, "a call of %s with an argument of %llu bytes, where it has %llu", f->name,
-                                (unsigned long long)actual->size, (unsigned long long)formal->size);
-                return;
-            }
-            /* The callee's slots are known when it has been decoded: until then, the variable's number. */
-            uint32_t at = gm_lower_argument(
-                l, (gm_argument){(uint32_t)l->all->address[one->index], from + k, (uint32_t)formal->size});
-            first = first == GM_NOWHERE ? at : first;
-            n[back]++;
-        }
+    if (!fits_function(l, f)) {
+        gm_lower_refuse(l, "a call of %s with arguments or results that are no .param variables of its own's sizes",
+                        f->name);
+        return;
     }
+    uint32_t first = argument_rows(l, f);
     gm_insn *in = gm_lower_emit(l, GM_DO_call);
     in->x = l->all->function_of[callee->index];
-    in->e = first == GM_NOWHERE ? 0 : first;
-    in->n = (uint8_t)n[0], in->k = (uint8_t)n[1];
+    in->e = first;
+    in->n = (uint8_t)length(operand(l, 2)), in->k = (uint8_t)length(operand(l, 0));
 }

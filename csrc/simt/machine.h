@@ -99,6 +99,7 @@ typedef struct gm_constant {
 #define GM_MEETING         UINT64_C(0x00006ffffffff000) /* 64 bytes for cooperative groups' grid barrier */
 #define GM_BUFFERS_START   UINT64_C(0x0000710000000000)
 #define GM_WINDOW          UINT64_C(0x0000010000000000)
+#define GM_CODE_START      UINT64_C(0x0000600000000000) /* functions: 16 bytes each, in the program's order */
 /* Within the shared window: the block's own memory at 0, that of the block of rank r in its cluster at (r + 1) << 24.
  */
 #define GM_RANK_SHIFT 24
@@ -291,6 +292,7 @@ typedef struct gm_program {
     size_t list_count;
     gm_function *functions;
     size_t function_count;
+    uint32_t *function_of;  /* of every function of the module: its number here, or GM_NOWHERE */
     gm_argument *arguments; /* of calls: `n` given, then `k` returned, from a call's `e` */
     size_t argument_count;
     gm_lens_kernel kernel;
@@ -307,6 +309,7 @@ typedef struct gm_program {
     uint64_t *addresses;                 /* of every variable of the module, in its space */
     uint32_t dynamic_offset;             /* of the launch's shared memory behind the kernel's own */
     uint32_t shared_grain, global_grain; /* the narrowest accesses, at most 4 bytes */
+    int fences;                          /* it has fences, or accesses with such semantics */
 } gm_program;
 
 /* One gm_lens_run. */
@@ -393,7 +396,8 @@ const gm_insn *gm_warp_join(gm_warp *w, const gm_insn *in);
 const gm_insn *gm_warp_turn(gm_warp *w, const gm_insn *in); /* the budget is spent: go on at `in` later */
 void gm_warp_asks(gm_warp *w, const gm_insn *in, uint64_t answer);
 const gm_insn *gm_warp_branch_table(gm_warp *w, const gm_insn *in, const uint32_t index[GM_LANES]);
-const gm_insn *gm_warp_call(gm_warp *w, const gm_insn *in);
+const gm_insn *gm_warp_call(gm_warp *w, const gm_insn *in, uint32_t lanes);
+const gm_insn *gm_warp_call_through(gm_warp *w, const gm_insn *in, uint32_t lanes);
 const gm_insn *gm_warp_return(gm_warp *w, const gm_insn *in, uint32_t lanes);
 const gm_insn *gm_warp_exit(gm_warp *w, const gm_insn *in, uint32_t lanes);
 /* 1: all of `wanted` that live are here (perhaps more lanes than before: look at w->active again). 0: the split waits,
@@ -423,7 +427,7 @@ uint32_t gm_reach(gm_warp *w, const gm_insn *in, gm_space space, uint32_t mask, 
 /* cp.async: where each lane reads (those of `reads`) and writes. */
 uint32_t gm_reach_copy(gm_warp *w, const gm_insn *in, uint32_t lanes, uint32_t reads, const uint64_t source[GM_LANES],
                        const uint64_t target[GM_LANES], uint32_t bytes, uint8_t *from[GM_LANES], uint8_t *to[GM_LANES]);
-void gm_fence(gm_warp *w);
+void gm_fence(gm_warp *w, uint32_t lanes);
 void gm_copy_commit(gm_warp *w, uint32_t lanes);
 void gm_copy_wait(gm_warp *w, uint32_t lanes, uint32_t left, int all);
 void gm_watch_accesses(gm_warp *w, const gm_insn *in, const uint32_t in_space[GM_SPACE_COUNT],
@@ -475,6 +479,7 @@ typedef void gm_bulk_reduce(const gm_insn *in, uint8_t *target, const uint8_t *s
 const gm_insn *gm_mbarrier(gm_warp *w, const gm_insn *in, uint32_t lanes);
 void gm_mbarrier_complete(uint8_t *at, uint64_t bytes); /* so many bytes have arrived */
 const gm_insn *gm_bulk_copy(gm_warp *w, const gm_insn *in, uint32_t lanes, gm_bulk_reduce *reduce);
+const gm_insn *gm_store_async(gm_warp *w, const gm_insn *in, uint32_t lanes, gm_bulk_reduce *reduce);
 const gm_insn *gm_bulk_tensor(gm_warp *w, const gm_insn *in, uint32_t lanes);
 
 /* Items of matrices, exec_matrix.inc.h */

@@ -103,14 +103,18 @@ const gm_insn *gm_mbarrier(gm_warp *w, const gm_insn *in, uint32_t lanes)
         }
         if (in->d != GM_NOWHERE && !tries)
             memcpy(regs + in->d + 8 * lane, &old, 8);
-        if (w->block->watch) {
+        if (w->watch) {
             uint64_t key = address & ~(uint64_t)7;
             if (!tries)
-                gm_watch_release(w->block->watch, key, w->index);
+                gm_watch_release(w->watch, key, w->index);
             else if (yes >> lane & 1)
-                gm_watch_acquire(w->block->watch, key, w->index);
+                gm_watch_acquire(w->watch, key, w->index);
         }
     }
+    if (w->watch && !tries)
+        gm_watch_hand_over(w->watch, w->index, lanes);
+    else if (w->watch)
+        gm_watch_take_over(w->watch, w->index, yes);
     if (!tries)
         return in + 1;
     uint32_t word;

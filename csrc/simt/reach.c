@@ -182,6 +182,8 @@ static uint8_t *reach_one(gm_warp *w, gm_space space, uint32_t lane, uint64_t ad
     return host;
 }
 
+enum { STRONG = GM_HOW_ATOMIC | GM_HOW_VOLATILE | GM_HOW_ORDERS };
+
 uint32_t gm_reach(gm_warp *w, const gm_insn *in, gm_space space, uint32_t mask, const uint64_t address[GM_LANES],
                   uint32_t bytes, int writes, uint8_t *where[GM_LANES])
 {
@@ -221,10 +223,10 @@ uint32_t gm_reach(gm_warp *w, const gm_insn *in, gm_space space, uint32_t mask, 
             worker->sites[in->x].idle++;
         return ok;
     }
-    /* The fast paths tell the watch of shared memory of accesses to it, and nothing else; and go by the segment that is
-     * remembered: it must hold every lane. */
+    /* The fast paths tell the watch of shared memory of accesses to it, but not of what goes with fences; and go by the
+     * segment that is remembered: it must hold every lane. */
     int fast = ok == mask && !worker->run->watch_global &&
-               !(w->watch && worker->run->program->site_how[in->x] & GM_HOW_ORDERS) &&
+               !(w->watch && worker->run->program->fences && worker->run->program->site_how[in->x] & STRONG) &&
                (!in_space[GM_SPACE_SHARED] || gm_seen_all(w, &worker->sites[in->x].seen));
     for (uint32_t left = in_space[GM_SPACE_GLOBAL]; left && fast; left &= left - 1) {
         uint64_t a = own[__builtin_ctz(left)];
@@ -334,17 +336,15 @@ uint8_t *gm_reach_bytes(gm_warp *w, const gm_insn *in, uint32_t lane, gm_space s
 
 /* Orders what came before with everybody who did so earlier. Which access sees which is not looked at: so no race is
  * made up where warps or blocks hand over in a way of their own, and some may be missed. */
-void gm_fence(gm_warp *w)
+void gm_fence(gm_warp *w, uint32_t lanes)
 {
     gm_watch_global *watch = w->worker->run->watch_global;
     if (watch) {
         gm_watch_global_release(watch, w->block->number);
         gm_watch_global_acquire(watch, w->block->number);
     }
-    if (w->watch) {
-        gm_watch_release(w->watch, UINT64_MAX, w->index);
-        gm_watch_acquire(w->watch, UINT64_MAX, w->index);
-    }
+    if (w->watch)
+        gm_watch_fence(w->watch, w->index, lanes);
 }
 
 void gm_copy_commit(gm_warp *w, uint32_t lanes)
@@ -383,6 +383,9 @@ void gm_watch_accesses(gm_warp *w, const gm_insn *in, const uint32_t in_space[GM
 {
     gm_run *run = w->worker->run;
     unsigned how = run->program->site_how[in->x];
+    uint32_t lanes = in_space[GM_SPACE_SHARED] | in_space[GM_SPACE_GLOBAL];
+    if (how & GM_HOW_ORDERS)
+        gm_fence(w, lanes);
     if (w->watch && in_space[GM_SPACE_SHARED]) {
         uint32_t narrow[GM_LANES] = {0}, mine = 0;
         for (uint32_t left = in_space[GM_SPACE_SHARED]; left; left &= left - 1) {
@@ -396,8 +399,10 @@ void gm_watch_accesses(gm_warp *w, const gm_insn *in, const uint32_t in_space[GM
         if (mine)
             watch_shared(w, in, narrow, mine, bytes);
     }
+    if (w->watch && how & STRONG)
+        gm_watch_strong(w->watch, w->index, lanes, how);
     if (how & GM_HOW_ORDERS)
-        gm_fence(w);
+        gm_fence(w, lanes);
     if (run->watch_global && in_space[GM_SPACE_GLOBAL])
         gm_watch_global_access(run->watch_global, &w->worker->findings, in->x, how, run->program->site_nc[in->x],
                                w->block->ctaid, w->block->number, w->index, address, in_space[GM_SPACE_GLOBAL], bytes);

@@ -109,6 +109,7 @@ static int before(gm_warp *w, const gm_insn *in, shadow s, uint32_t lanes, uint3
         used(w, in, s, in->guard, w->active);
         return 0;
     case GM_DO_brx:
+    case GM_DO_call_through:
         used(w, in, s, in->a, lanes);
         return 0;
     case GM_DO_mov_b128:

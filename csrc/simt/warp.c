@@ -262,38 +262,86 @@ const gm_insn *gm_warp_exit(gm_warp *w, const gm_insn *in, uint32_t lanes)
 
 /* --- calls ----------------------------------------------------------------------------------------------------- */
 
-const gm_insn *gm_warp_call(gm_warp *w, const gm_insn *in)
+/* Where lanes wait behind a call; those that its guard keeps out are there already. */
+static gm_join *behind_call(gm_warp *w, const gm_insn *in, uint32_t lanes)
 {
-    uint32_t lanes = w->active & (*(const uint32_t *)(const void *)(w->now.frame->regs + in->guard) ^ in->invert);
-    gm_frame *caller = w->now.frame;
     gm_join *j = new_join(w);
-    gm_frame *f = j ? gm_frame_new(w, in->x, caller, lanes) : NULL;
-    if (f == NULL) {
-        if (j)
-            free_join(w, j);
-        w->has_now = 0; /* gm_frame_new has said why */
-        if (!j)
-            no_memory(w);
+    if (j == NULL) {
+        no_memory(w);
         return NULL;
     }
-    /* Lanes that the guard keeps out wait behind the call. */
     *j = (gm_join){.outer = w->now.join,
                    .at = in + 1,
-                   .frame = caller,
+                   .frame = w->now.frame,
                    .lanes = w->active,
                    .came = w->active & ~lanes,
                    .is_call = 1,
                    .all = j->all};
-    const gm_argument *arguments = w->worker->run->program->arguments + in->e;
-    for (uint32_t a = 0; a < in->n; a++)
+    return j;
+}
+
+/* The callee's frame, with its arguments; NULL: the run was stopped. */
+static gm_frame *enter(gm_warp *w, uint32_t function, uint32_t arguments, uint32_t count, uint32_t lanes)
+{
+    gm_frame *caller = w->now.frame, *f = gm_frame_new(w, function, caller, lanes);
+    const gm_argument *row = w->worker->run->program->arguments + arguments;
+    for (uint32_t a = 0; f && a < count; a++)
         for (uint32_t i = 0; i < GM_LANES; i++)
             if (lanes >> i & 1)
-                memcpy(f->regs + arguments[a].callee + i * arguments[a].bytes,
-                       caller->regs + arguments[a].caller + i * arguments[a].bytes, arguments[a].bytes);
+                memcpy(f->regs + row[a].callee + i * row[a].bytes, caller->regs + row[a].caller + i * row[a].bytes,
+                       row[a].bytes);
+    return f;
+}
+
+const gm_insn *gm_warp_call(gm_warp *w, const gm_insn *in, uint32_t lanes)
+{
+    gm_join *j = behind_call(w, in, lanes);
+    if (j == NULL)
+        return NULL;
+    gm_frame *f = enter(w, in->x, in->e, in->n, lanes);
+    if (f == NULL) {
+        free_join(w, j);
+        w->has_now = 0;
+        return NULL;
+    }
     w->now.join = j;
     w->now.frame = f;
     w->now.pc = w->code + f->function->start;
     w->now.mask = w->active = lanes;
+    return NULL;
+}
+
+/* The row (function, arguments) of a function in the list of a call through a pointer; NULL: it is not there. */
+static const uint32_t *row_of(const gm_warp *w, const gm_insn *in, uint64_t function)
+{
+    for (uint32_t k = 0; k < in->f; k++)
+        if (w->lists[in->x + 2 * k] == function)
+            return &w->lists[in->x + 2 * k];
+    return NULL;
+}
+
+const gm_insn *gm_warp_call_through(gm_warp *w, const gm_insn *in, uint32_t lanes)
+{
+    uint64_t to[GM_LANES];
+    memcpy(to, w->now.frame->regs + in->a, sizeof to);
+    gm_join *j = behind_call(w, in, lanes);
+    if (j == NULL)
+        return NULL;
+    w->has_now = 0;
+    while (lanes) {
+        uint64_t target = to[__builtin_ctz(lanes)];
+        uint32_t same = 0;
+        for (uint32_t i = 0; i < GM_LANES; i++)
+            same |= lanes >> i & 1 && to[i] == target ? 1u << i : 0;
+        lanes &= ~same;
+        const uint32_t *row = target % 16 ? NULL : row_of(w, in, (target - GM_CODE_START) / 16);
+        gm_frame *f = row ? enter(w, row[0], row[1], in->n, same) : NULL;
+        if (!row)
+            gm_stop(w->worker->run, GM_LENS_LIMIT, "a call through a pointer to no function that takes its arguments");
+        if (!f)
+            return NULL;
+        add_split(w, (gm_split){.pc = w->code + f->function->start, .join = j, .frame = f, .mask = same});
+    }
     return NULL;
 }
 
@@ -308,7 +356,10 @@ const gm_insn *gm_warp_return(gm_warp *w, const gm_insn *in, uint32_t lanes)
     if (call == NULL)
         return gm_warp_exit(w, in, lanes); /* cannot be: each call has its join */
     const gm_insn *from = call->at - 1;
-    const gm_argument *results = w->worker->run->program->arguments + from->e + from->n;
+    const gm_program *program = w->worker->run->program;
+    uint32_t arguments =
+        from->op == GM_DO_call ? from->e : row_of(w, from, (uint64_t)(f->function - program->functions))[1];
+    const gm_argument *results = program->arguments + arguments + from->n;
     for (uint32_t a = 0; a < from->k; a++)
         for (uint32_t i = 0; i < GM_LANES; i++)
             if (lanes >> i & 1)
@@ -392,8 +443,8 @@ int gm_warp_sync(gm_warp *w, const gm_insn *in, uint32_t wanted)
 
 void gm_warp_met(gm_warp *w, uint32_t lanes)
 {
-    if (w->block->watch)
-        gm_watch_warp_barrier(w->block->watch, w->index, lanes & w->live, w->live);
+    if (w->watch)
+        gm_watch_warp_barrier(w->watch, w->index, lanes & w->live, w->live);
 }
 
 /* --- turns ----------------------------------------------------------------------------------------------------- */

@@ -78,6 +78,8 @@ void gm_watch_block(gm_watch *watch, const uint32_t block[3], uint64_t number)
     order->apart = 0;
     for (uint32_t w = 0; w < watch->warps; w++) {
         order->clock[w] = watch->first + 1;
+        watch->handed[w].any = watch->handed[w].asked = 0;
+        memset(watch->handed[w].fenced, 0, sizeof watch->handed[w].fenced);
         for (uint32_t x = 0; x < watch->warps; x++)
             order->seen[w][x] = watch->first + 1;
         order->least[w] = watch->first + 1;
@@ -106,21 +108,26 @@ static void all_lanes_meet(gm_watch *watch, uint32_t warp)
     find_least(watch, warp);
 }
 
-void gm_watch_warp_barrier(gm_watch *watch, uint32_t warp, uint32_t lanes, uint32_t alive)
+/* What each lane of a warp has seen of the others, where that is not the same for all; NULL: no memory. */
+static uint32_t (*lanes_apart(gm_order *order, uint32_t warp))[GM_LANES]
 {
-    gm_order *order = &watch->order;
-    if ((lanes & alive) == alive) {
-        all_lanes_meet(watch, warp);
-        return;
-    }
     uint32_t(*of)[GM_LANES] = order->lanes[warp];
-    if (!of && !(of = order->lanes[warp] = gm_alloc(GM_LANES * sizeof *of))) {
-        all_lanes_meet(watch, warp); /* without memory nothing is reported that may be right */
-        return;
-    }
+    if (!of && !(of = order->lanes[warp] = gm_alloc(GM_LANES * sizeof *of)))
+        return NULL;
     if (!(order->apart >> warp & 1))
         memset(of, 0, GM_LANES * sizeof *of);
     order->apart |= UINT32_C(1) << warp;
+    return of;
+}
+
+void gm_watch_warp_barrier(gm_watch *watch, uint32_t warp, uint32_t lanes, uint32_t alive)
+{
+    gm_order *order = &watch->order;
+    uint32_t(*of)[GM_LANES] = (lanes & alive) == alive ? NULL : lanes_apart(order, warp);
+    if (!of) {
+        all_lanes_meet(watch, warp); /* without memory nothing is reported that may be right */
+        return;
+    }
     order->clock[warp]++;
     uint32_t met[GM_LANES] = {0};
     for (uint32_t rest = lanes; rest; rest &= rest - 1)
@@ -129,6 +136,55 @@ void gm_watch_warp_barrier(gm_watch *watch, uint32_t warp, uint32_t lanes, uint3
         met[gm_first_lane(rest)] = order->clock[warp];
     for (uint32_t rest = lanes; rest; rest &= rest - 1)
         memcpy(of[gm_first_lane(rest)], met, sizeof met);
+}
+
+void gm_watch_hand_over(gm_watch *watch, uint32_t warp, uint32_t lanes)
+{
+    gm_handed *handed = &watch->handed[warp];
+    uint32_t now = ++watch->order.clock[warp];
+    for (uint32_t rest = lanes; rest; rest &= rest - 1)
+        handed->fenced[gm_first_lane(rest)] = now;
+    gm_watch_strong(watch, warp, lanes, GM_HOW_WRITE);
+}
+
+void gm_watch_take_over(gm_watch *watch, uint32_t warp, uint32_t lanes)
+{
+    const gm_handed *handed = &watch->handed[warp];
+    if (!handed->any || !lanes)
+        return;
+    uint32_t(*of)[GM_LANES] = lanes_apart(&watch->order, warp);
+    if (!of)
+        all_lanes_meet(watch, warp);
+    for (uint32_t rest = of ? lanes : 0; rest; rest &= rest - 1)
+        join(of[gm_first_lane(rest)], handed->over, GM_LANES);
+}
+
+void gm_watch_fence(gm_watch *watch, uint32_t warp, uint32_t lanes)
+{
+    gm_handed *handed = &watch->handed[warp];
+    gm_watch_release(watch, UINT64_MAX, warp);
+    gm_watch_acquire(watch, UINT64_MAX, warp);
+    for (uint32_t rest = lanes; rest; rest &= rest - 1)
+        handed->fenced[gm_first_lane(rest)] = watch->order.clock[warp];
+    gm_watch_take_over(watch, warp, lanes & handed->asked);
+    handed->asked &= ~lanes;
+}
+
+void gm_watch_strong(gm_watch *watch, uint32_t warp, uint32_t lanes, unsigned how)
+{
+    const gm_order *order = &watch->order;
+    gm_handed *handed = &watch->handed[warp];
+    if (!(how & GM_HOW_WRITE) || how & GM_HOW_UPDATES)
+        handed->asked |= lanes;
+    for (uint32_t rest = how & GM_HOW_WRITE ? lanes : 0; rest; rest &= rest - 1) {
+        uint32_t lane = (uint32_t)gm_first_lane(rest);
+        if (!handed->fenced[lane])
+            continue;
+        if (order->apart >> warp & 1) /* what it took over it hands on */
+            join(handed->over, order->lanes[warp][lane], GM_LANES);
+        handed->over[lane] = handed->fenced[lane];
+        handed->any = 1;
+    }
 }
 
 void gm_watch_barrier(gm_watch *watch, uint32_t warps)
@@ -180,7 +236,9 @@ void gm_watch_release(gm_watch *watch, uint64_t key, uint32_t warp)
 void gm_watch_acquire(gm_watch *watch, uint64_t key, uint32_t warp)
 {
     uint32_t *seen = watch->order.seen[warp], *clock = &watch->order.clock[warp];
+    uint32_t own = seen[warp]; /* between its lanes nothing is put in order */
     join(seen, released(watch, key)->seen, watch->warps);
+    seen[warp] = own;
     for (uint32_t x = 0; x < watch->warps; x++) /* no clock is behind what it has seen */
         *clock = seen[x] > *clock ? seen[x] : *clock;
     find_least(watch, warp);

@@ -19,6 +19,7 @@ enum {
     GM_HOW_ATOMIC = 2,   /* atom and red (with WRITE), ld and st that are relaxed, acquire or release: these do not race
                             with   one another */
     GM_HOW_VOLATILE = 4, /* nor do these, between warps; within a warp __syncwarp is still needed */
+    GM_HOW_UPDATES = 16, /* atom and red: reads what it writes */
     GM_HOW_ORDERS = 8,   /* acquire or release: what is written before one is before what is read behind the other */
 };
 
@@ -68,6 +69,15 @@ void gm_watch_barrier(gm_watch *watch, uint32_t warps);
  * others' arrivals, a successful mbarrier wait, an acquire). `key` is any number for the thing that both name. */
 void gm_watch_release(gm_watch *watch, uint64_t key, uint32_t warp);
 void gm_watch_acquire(gm_watch *watch, uint64_t key, uint32_t warp);
+
+/* Between the lanes of a warp neither orders anything; nor does a fence that all of them execute. A lane hands over
+ * what it did before its fence by a strong (atomic or volatile) write behind it, and a lane takes over by a strong read
+ * before its own fence: which write a read sees is not looked at. A fence of lanes is a release and an acquire, too. */
+void gm_watch_fence(gm_watch *watch, uint32_t warp, uint32_t lanes);
+void gm_watch_strong(gm_watch *watch, uint32_t warp, uint32_t lanes, unsigned how);
+/* Lanes that arrive at a barrier in memory hand over; lanes that saw its phase end take over. */
+void gm_watch_hand_over(gm_watch *watch, uint32_t warp, uint32_t lanes);
+void gm_watch_take_over(gm_watch *watch, uint32_t warp, uint32_t lanes);
 
 /* --- global memory: one gm_watch_global a run ------------------------------------------------------------------- */
 

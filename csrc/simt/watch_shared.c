@@ -161,7 +161,7 @@ uint32_t gm_watch_note(gm_watch *watch, uint32_t site, unsigned how, uint32_t fl
                 .by = gm_by(warp * GM_LANES, how, site) | flags};
     const gm_shadow *place = &watch->place;
     uint32_t n = bytes >> watch->shift, now = watch->order.clock[warp], count = 0, unwritten = 0;
-    const int writes = how & GM_HOW_WRITE, reads = !writes || how & GM_HOW_ATOMIC;
+    const int writes = how & GM_HOW_WRITE, reads = !writes || how & GM_HOW_UPDATES;
     const uint32_t least = watch->order.least[warp], from = reads ? watch->first : 0;
     const uint32_t pending = flags & GM_BY_COPY ? GM_PENDING : 0, start = addr[0] >> watch->shift;
     uint32_t at[GM_LANES], late[GM_LANES], all = 0;

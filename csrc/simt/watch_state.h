@@ -58,6 +58,14 @@ typedef struct gm_order {
     uint32_t apart;                              /* warps (bits) where lanes[] has to be looked at */
 } gm_order;
 
+/* What lanes of a warp have handed to one another: clocks of the accesses before. */
+typedef struct gm_handed {
+    uint32_t fenced[GM_LANES]; /* before each lane's last fence */
+    uint32_t over[GM_LANES];   /* before the last fence of each lane that has written strongly since */
+    uint32_t asked;            /* lanes that have read strongly since their last fence */
+    uint32_t any;              /* something was handed over */
+} gm_handed;
+
 /* What one side has released under a key. */
 typedef struct gm_released {
     uint64_t key;
@@ -77,6 +85,7 @@ struct gm_watch {
     gm_shadow place;
     gm_order order;
     gm_released released[GM_RELEASED];
+    gm_handed handed[GM_WATCH_WARPS];
     gm_pendings pending[GM_WATCH_WARPS];
 };
 
