@@ -129,6 +129,18 @@ def uncoalesced(trace: Trace, members: Sequence[tuple[Site, Shape | None]], shar
             sure="likely",
             **more,
         )
+    if step <= RECORD and touches_all(trace, what, sites):
+        vector = VECTORS.get((site.width, step))
+        once = f"Take the {step} bytes at once, as one {vector}; or let" if vector else "Let"
+        return item(
+            "uncoalesced",
+            site,
+            f"{verb} {what} walk along {step} bytes a lane, one item after another: {apart}",
+            f"{once} neighbouring lanes take neighbouring items, and each thread every so many threads' one "
+            "(i = thread + k * threads).",
+            sure="likely",
+            **more,
+        )
     if step <= RECORD:
         used = f"{filled} of {step} bytes are used" if filled < step else f"{site.width} of {step} bytes are used"
         return item(
@@ -148,6 +160,13 @@ def uncoalesced(trace: Trace, members: Sequence[tuple[Site, Shape | None]], shar
         sure="likely",
         **more,
     )
+
+
+def touches_all(trace: Trace, name: str, sites: Sequence[Site]) -> bool:
+    """Whether instructions move about as many bytes as a buffer has: what lies between lanes is used another time."""
+    size = trace.buffers.get(name, 0)
+    moved = sum(site.lanes * site.width for site in sites) * trace.scale
+    return size > 0 and 0.9 * size <= moved
 
 
 STAGE = (

@@ -231,6 +231,19 @@ def test_rearranged_accesses_cost_what_was_predicted(before, after, fields, said
         assert item.sure == "likely"
 
 
+def test_pieces_of_neighbours_are_not_taken_for_records():
+    n = 4096
+    pieces, better = (
+        traced(name, n // 1024, 256, np.zeros(n, "f4"), random(n), n) for name in ("scale_pieces", "scale_neighbours")
+    )
+    first = pieces.advice[0]
+    assert "walk along 16 bytes a lane, one item after another" in first.text
+    assert first.remedy.startswith("Take the 16 bytes at once, as one float4; or let neighbouring lanes")
+    assert rules(pieces)[:2] == ["uncoalesced", "uncoalesced"]
+    assert first.after["sectors"] == loads(better)["sectors"]
+    assert "uncoalesced" not in rules(better)
+
+
 def test_scattered_loads():
     n = 4096
     index = np.random.default_rng(0).permutation(n).astype(np.int32)
@@ -431,6 +444,16 @@ def test_counts_alone_still_give_advice():
     columns = traced("scale_columns", 2, 256, np.zeros(512 * 512, "f4"), random(512 * 512), 512)
     bare = replace(columns, sites=tuple(replace(site, patterns=(), distinct=()) for site in columns.sites), buffers={})
     assert rules(bare) == rules(columns) == ["uncoalesced", "uncoalesced"]
+
+
+def test_a_profile_gets_advice_from_its_counts():
+    from test_profile import counted
+
+    trace = Trace.from_dict(json.loads(counted().to_json()))
+    assert trace.origin == "ncu"
+    item = only(trace, "conflicts")
+    assert (item.sure, item.now["conflicts"], item.after["conflicts"]) == ("likely", 128 * 31, 0)
+    assert not {"uncoalesced", "issue", "divergence", "ceiling"} & set(rules(trace))
 
 
 def test_hazards_come_first_and_once_a_line():

@@ -271,3 +271,18 @@ extern "C" __global__ void hash(unsigned *out, const unsigned *in)
         x = x * 1664525u + (x >> 7) + 1013904223u;
     out[i] = x;
 }
+
+/* Pieces of four items for each thread, one item after another; and the same items by neighbouring threads. */
+extern "C" __global__ void scale_pieces(float *out, const float *in, int n)
+{
+    int first = 4 * (blockIdx.x * blockDim.x + threadIdx.x);
+#pragma unroll 1
+    for (int i = first; i < first + 4; i++)
+        out[i] = 2 * in[i];
+}
+
+extern "C" __global__ void scale_neighbours(float *out, const float *in, int n)
+{
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        out[i] = 2 * in[i];
+}
