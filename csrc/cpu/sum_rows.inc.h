@@ -109,6 +109,22 @@ LEVELS(sum_i8, sum_u64)
             return 3 * q + n <= 8 ? sum_tiny_##dtype##_##parts(out, src, q, rows, n, 2) : 0;                           \
         }
 
+/* Four vectors of eight items each, added in float32, which holds any four of float16. */
+GM_INLINE sum_f8 sum_four_float16(__m512i v)
+{
+    __m512 x =
+        _mm512_add_ps(_mm512_cvtph_ps(_mm512_castsi512_si256(v)), _mm512_cvtph_ps(_mm512_extracti64x4_epi64(v, 1)));
+    __m256 sum = _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
+    return (sum_f8){{(sum_f64)_mm512_cvtps_pd(sum)}};
+}
+
+GM_INLINE sum_f8 sum_four_bfloat16(__m512i v)
+{
+    const char *x = (const char *)&v;
+    return add_sum_f8(add_sum_f8(sum_load_bfloat16(x), sum_load_bfloat16(x + 32)),
+                      add_sum_f8(sum_load_bfloat16(x + 16), sum_load_bfloat16(x + 48)));
+}
+
 /* 16-bit floats: rows of up to four items, q items apart. Item j of eight rows goes to quarter j of a vector. */
 #    define SUM_FEW_HALVES(dtype)                                                                                      \
         static int64_t sum_few_##dtype##_1(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t n)        \
@@ -128,9 +144,7 @@ LEVELS(sum_i8, sum_u64)
             for (; rows - done >= 8 && (rows - done - 1) * q + n >= 32; done += 8) {                                   \
                 __m512i v = _mm512_loadu_si512(src + done * step);                                                     \
                 v = _mm512_mask_permutexvar_epi16(blank, kept, order, v);                                              \
-                const char *x = (const char *)&v;                                                                      \
-                sum_f8 sum = add_sum_f8(add_sum_f8(sum_load_##dtype(x), sum_load_##dtype(x + 32)),                     \
-                                        add_sum_f8(sum_load_##dtype(x + 16), sum_load_##dtype(x + 48)));               \
+                sum_f8 sum = sum_four_##dtype(v);                                                                      \
                 memcpy(out + done, &sum, sizeof sum);                                                                  \
             }                                                                                                          \
             return done;                                                                                               \
@@ -179,25 +193,28 @@ LEVELS(sum_i8, sum_u64)
         }
 #else
 /* As lane i and lane i + 4, then + 2, then + 1 would add them. */
-#    define SUM_FEW(dtype, size, parts, blank)                                                                         \
+#    define SUM_FEW(dtype, size, parts, type, blank)                                                                   \
         static int64_t sum_few_##dtype##_##parts(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t n)  \
         {                                                                                                              \
             if (n > 4)                                                                                                 \
                 return 0;                                                                                              \
             for (int64_t r = 0; r < rows; r++, src += step) {                                                          \
-                __typeof__(gm_sum_read_##dtype(src)) x[4] = {blank, blank, blank, blank};                              \
+                type x[4] = {blank, blank, blank, blank};                                                              \
                 for (int64_t i = 0; i < n; i++)                                                                        \
-                    x[i] = gm_sum_read_##dtype(src + i * size);                                                        \
+                    x[i] = (type)gm_sum_read_##dtype(src + i * size);                                                  \
                 x[0] += x[2], x[1] += x[3];                                                                            \
                 if (parts == 1)                                                                                        \
                     x[0] += x[1];                                                                                      \
-                memcpy(out + r * parts, x, parts * sizeof *x);                                                         \
+                __typeof__(gm_sum_read_##dtype(src)) sum[2] = {x[0], x[1]};                                            \
+                memcpy(out + r * parts, sum, parts * sizeof *sum);                                                     \
             }                                                                                                          \
             return rows;                                                                                               \
         }
-#    define SUM_FEW_FLOATS(dtype, size, parts)    SUM_FEW(dtype, size, parts, -0.0)
-#    define SUM_FEW_HALVES(dtype)                 SUM_FEW(dtype, 2, 1, -0.0)
-#    define SUM_FEW_INTS(dtype, size, zero, bias) SUM_FEW(dtype, size, 1, 0)
+#    define SUM_FEW_FLOATS(dtype, size, parts)    SUM_FEW(dtype, size, parts, double, -0.0)
+#    define SUM_FEW_HALVES(dtype)                 SUM_FEW(dtype, 2, 1, SUM_FOUR_##dtype, -0.0f)
+#    define SUM_FOUR_float16                      float /* holds any four */
+#    define SUM_FOUR_bfloat16                     double
+#    define SUM_FEW_INTS(dtype, size, zero, bias) SUM_FEW(dtype, size, 1, __typeof__(gm_sum_read_##dtype(src)), 0)
 #endif
 SUM_FEW_INTS(bool, 1, 0, 0)
 SUM_FEW_INTS(int8, 1, 0x8080808080808080, 0x80)

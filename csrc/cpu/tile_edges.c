@@ -33,8 +33,9 @@ static int64_t items_before_line(const gm_plan *plan, int in_dst, const char *st
 }
 
 /* Whether a line shared by two runs of the destination is put together in the caches anyhow: one panel ends where the
- * next one begins, or the runs beside each other are so short that both write to it while it is there. */
-static int ends_meet(const gm_cpu *cpu, const gm_plan *plan)
+ * next one begins, or the runs beside each other are so short that both write to it while it is there (where lines of
+ * the source are whole, to have whole ones of the destination as well is better yet). */
+static int ends_meet(const gm_cpu *cpu, const gm_plan *plan, const char *src)
 {
     enum { LONG_RUN = 4 << 10, PANEL = 1 << 10 }; /* bytes; PANEL: of the source's runs */
     const gm_axis *cols = &plan->axis[plan->src_axis];
@@ -42,7 +43,8 @@ static int ends_meet(const gm_cpu *cpu, const gm_plan *plan)
     for (int i = 0; i < plan->naxes; i++)
         if (plan->axis[i].dst == run && run <= LONG_RUN && i != plan->src_axis)
             return 1;
-    return run * gm_least(cols->len, PANEL / plan->item) <= cpu->l2_bytes;
+    return run * gm_least(cols->len, PANEL / plan->item) <= cpu->l2_bytes &&
+           gm_lines_are_shared(plan, 0, src + plan->src_start);
 }
 
 gm_status gm_move_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src, const gm_tile_how *how)
@@ -53,7 +55,7 @@ gm_status gm_move_blocks(const gm_cpu *cpu, const gm_plan *plan, char *dst, cons
     gm_plan rest = *plan;
     gm_plan edge[2];
     int n = 0;
-    if (!ends_meet(cpu, plan))
+    if (!ends_meet(cpu, plan, src))
         n += cut(&rest, &edge[0], plan->dst_axis, items_before_line(plan, 1, dst + plan->dst_start));
     n += cut(&rest, &edge[n], plan->src_axis, items_before_line(plan, 0, src + plan->src_start));
     gm_status status = gm_run_blocks(cpu, &rest, dst, src, how);
