@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
-from . import advise_command, exercise_command, explain_command, figure_commands
+from . import advise_command, compare_command, exercise_command, explain_command, figure_commands
 from .errors import UsageError, WrongResultError
 from .table import Shown
 
@@ -166,6 +166,7 @@ def parser() -> Parser:
     trace.add_argument("--html", type=Path, metavar="FILE", help="also write the report as a page")
 
     advise_command.register(command, launched)
+    compare_command.register(command)
     explain_command.register(command)
     figure_commands.register(command, measuring, launched)
     exercise_command.register(command)
@@ -391,6 +392,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
     "bench": run_bench,
     "trace": run_trace,
     "advise": advise_command.run,
+    "compare": compare_command.run,
     "metrics": explain_command.run,
     "sweep": figure_commands.run_sweep,
     "plot": figure_commands.run_plot,

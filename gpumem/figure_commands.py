@@ -114,7 +114,8 @@ def run_plot(options: argparse.Namespace) -> None:
         to = (options.to or path.parent) / f"{path.stem}.{options.format}"
         if not to.absolute().parent.is_dir():
             raise UsageError(f"cannot write {to}: there is no such directory")
-        check_format(to)
+        if options.format != "svg":  # pictures of traces need no matplotlib
+            check_format(to)
         pairs.append((path, to))
     if len({to for _, to in pairs}) < len(pairs):
         raise UsageError("two of the files have the same name: draw them one at a time")

@@ -29,6 +29,7 @@ COLUMNS = 32  # the bytes of a sector; the banks of shared memory
 CELL, ROW, GAP, LEFT, RIGHT = 11, 13, 3, 46, 4
 WIDTH = LEFT + COLUMNS * CELL + RIGHT
 HEAD, AXIS, FOOT = 30, 12, 24  # above the rows: two lines and the columns' names; below: the legend
+CAPTION = 20
 LETTER = 4.1  # the width of a digit in a cell
 MOST_ROWS = 64  # drawn; a picture of more says how many are missing
 QUARTER = LANES // 4
@@ -369,10 +370,13 @@ def svg(drawings: Sequence[Drawing], name: str = "gm", *, alone: bool = True) ->
     name: what ids begin with, different for each picture of a page. alone: for a file of its own, with style, paper and
     namespace; else the page has STYLE and the pattern HATCH, and letters take its colour.
     """
-    height, parts = 0, []
+    height, parts, before = 0, [], ""
     for drawing in drawings:
+        if alone and drawing.title != before:  # a page says so itself
+            height += CAPTION
+            parts.append(f'<text class="h" x="{RIGHT}" y="{height - 6}">{html.escape(drawing.title)}</text>')
         parts.append(f'<g transform="translate(0 {height})">{drawing.body}</g>')
-        height += drawing.height
+        height, before = height + drawing.height, drawing.title
     title = html.escape("; ".join(dict.fromkeys(drawing.title for drawing in drawings)))
     description = html.escape(" ".join(drawing.description for drawing in drawings))
     head = (
@@ -435,6 +439,16 @@ def drawings_of(site: Site, which: str = "both") -> list[Drawing]:
     return made
 
 
+def everything(trace: Trace) -> Picture:
+    """All memory instructions of a trace, those of one line and opcode together. Raises UsageError without patterns."""
+    from .trace import together
+
+    drawings = [drawing for site, _ in together(trace.sites) for drawing in drawings_of(site)]
+    if not drawings:
+        raise UsageError(f"{trace.kernel}: no access patterns were recorded: they are of the lens alone")
+    return Picture(drawings)
+
+
 def site_count(site: Site, space: str) -> int:
     """How many different costs a site has in one space."""
     return sum(pattern.space == space for pattern in site.patterns)
@@ -442,7 +456,9 @@ def site_count(site: Site, space: str) -> int:
 
 def plot(trace: Trace, line: int | str | None = None, which: str = "worst") -> Picture:
     """The pictures of a line's instructions; of the one that costs most, where no line is given. See `Trace.plot`."""
-    sites = [site for site in trace.sites if site.patterns]
+    from .trace import together
+
+    sites = [site for site, _ in together(trace.sites) if site.patterns]
     if not sites:
         raise UsageError(f"{trace.kernel}: no access patterns were recorded: they are of the lens alone")
     if line is None:
@@ -451,5 +467,4 @@ def plot(trace: Trace, line: int | str | None = None, which: str = "worst") -> P
     if not found:
         there = ", ".join(dict.fromkeys(site.where for site in sites))
         raise UsageError(f"nothing to draw at line {line}: there are accesses at {there}")
-    drawings = [drawing for site in found for drawing in drawings_of(site, which)]
-    return Picture(list(dict.fromkeys(drawings)))
+    return Picture([drawing for site in found for drawing in drawings_of(site, which)])

@@ -331,6 +331,7 @@ def plot_file(path: Path, to: Path) -> None:
 
 def draw_trace(data: Mapping[str, Any], to: Path) -> None:
     """The accesses of a trace, each as a picture of lanes and sectors: an SVG."""
+    from .pictures import everything
     from .trace import Trace
 
-    raise UsageError(f"{Trace.from_dict(data).kernel}: traces are drawn by `gpumem trace --html`; {to} is not written")
+    everything(Trace.from_dict(data)).save(to)

@@ -6,14 +6,14 @@ The page needs no server, no script and nothing from outside; it is light or dar
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from . import listing
 from .demangle import readable
 from .pictures import HATCH, STYLE, drawings_of, plural, svg
 from .table import Table
-from .trace import added, per
+from .trace import per, together
 
 if TYPE_CHECKING:
     from .advice import Advice
@@ -246,16 +246,6 @@ def source(trace: Trace, prefix: str = "") -> str:
         return "".join(notes.get((name, line), ()))
 
     return listing.listing(trace, beside, prefix)
-
-
-def together(sites: Iterable[Site]) -> list[tuple[Site, int]]:
-    """Instructions of one line and opcode as one, as an unrolled loop has them; and how many each stands for."""
-    made: dict[tuple[str, str], tuple[Site, int]] = {}
-    for site in sites:
-        key = site.where, site.opcode
-        known = made.get(key)
-        made[key] = (added(known[0], site), known[1] + 1) if known else (site, 1)
-    return list(made.values())
 
 
 def accesses(trace: Trace, prefix: str = "") -> str:

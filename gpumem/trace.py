@@ -7,7 +7,7 @@ have the same shape, so that one can be compared with the other.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import PurePath
@@ -531,6 +531,16 @@ def added(site: Site, other: Site) -> Site:
     """Two instructions, or the same one in two launches, as one: sums."""
     sums = {name: getattr(site, name) + getattr(other, name) for name in COUNTS}
     return replace(site, **sums, patterns=added_patterns(site.patterns, other.patterns))
+
+
+def together(sites: Iterable[Site]) -> list[tuple[Site, int]]:
+    """Instructions of one line and opcode as one, as an unrolled loop has them; and how many each stands for."""
+    made: dict[tuple[str, str], tuple[Site, int]] = {}
+    for site in sites:
+        key = site.where, site.opcode
+        known = made.get(key)
+        made[key] = (added(known[0], site), known[1] + 1) if known else (site, 1)
+    return list(made.values())
 
 
 def findings_of(rows: Sequence[Mapping[str, Any]], buffers: Sequence[str]) -> tuple[Finding, ...]:
