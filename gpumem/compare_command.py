@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FOUND = 3  # the exit status where --fail-on names what was found
 EXAMPLES = (
-    "gpumem trace before.cu ... --json > b.json; gpumem trace after.cu ... --json > a.json; gpumem compare b.json a.json\n"
+    "gpumem trace old.cu ... --json > a.json; gpumem trace new.cu ... --json > b.json; gpumem compare a.json b.json\n"
     "gpumem compare before.json after.json --html compared.html\n"
     "gpumem compare before.json after.json --fail-on worse"
 )

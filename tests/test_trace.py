@@ -119,7 +119,7 @@ def test_folders_that_were_searched_are_named(monkeypatch, tmp_path):
         (lambda: traced(gpumem.Kernel(COPY), sample=1.5), ValueError, r"sample 1\.5"),
         (lambda: traced(gpumem.Kernel(COPY), watch=["shred"]), ValueError, "no hazard to watch 'shred': there are"),
         (lambda: traced(gpumem.Kernel(COPY), shared=-1), ValueError, "shared -1: from 0"),
-        (lambda: traced(gpumem.Kernel(COPY), shared=1 << 20), ValueError, "no GPU would take this launch"),
+        (lambda: traced(gpumem.Kernel(COPY), shared=1 << 20), ValueError, "of dynamic shared memory: a block of sm_90"),
         (lambda: gpumem.Kernel(COPY).trace((1, 2, 3, 4), 1), TypeError, "takes 3 arguments"),
         (lambda: gpumem.Kernel(COPY).trace(1, 2048, None, None, 0), ValueError, "no GPU would take this launch"),
         (lambda: dims("grid", (1, 2, 3, 4)), ValueError, r"grid \(1, 2, 3, 4\): one to three lengths"),
