@@ -16,6 +16,7 @@ except ImportError as error:
 from . import examples as examples
 from .advice import Advice
 from .bench import bench
+from .counted import trace_ladder
 from .info import Info, info
 from .kernel import Kernel
 from .ladder import Ladder, ladder
@@ -60,6 +61,7 @@ __all__ = [
     "sweep",
     "to_aos",
     "to_soa",
+    "trace_ladder",
     "trace_stage",
     "transpose",
 ]

@@ -65,7 +65,7 @@ def parser() -> Parser:
         return made
 
     def measuring(made: Parser) -> None:
-        made.add_argument("--device", metavar="NAME", help="where to run: cpu (default) or cuda")
+        made.add_argument("--device", metavar="NAME", help="where to run: cpu (default) or cuda; of a ladder also sim")
         made.add_argument("--repeat", type=int, metavar="N", help="rounds in which all take turns (7)")
         made.add_argument(
             "--peers",
@@ -109,7 +109,8 @@ def parser() -> Parser:
         "gpumem ladder transpose --shape 4095x4097 --dtype uint8\n"
         "gpumem ladder reduce --dtype float16 --plot reduce.png\n"
         "GPUMEM_NUM_THREADS=1 gpumem ladder copy --json\n"
-        "gpumem ladder banks --device cuda --counters",
+        "gpumem ladder banks --device cuda --counters\n"
+        "gpumem ladder banks --device sim",
     )
     ladder.add_argument(
         "lesson", nargs="?", default="transpose", help="transpose (default), copy or reduce; cuda: any lesson"
@@ -295,12 +296,28 @@ def run_stages(options: argparse.Namespace) -> None:
     put(found, options, json.dumps([stage.to_dict() for stage in found], indent=1))
 
 
+def counted_ladder(options: argparse.Namespace) -> None:
+    """One lesson, all stages, executed by the lens."""
+    from .counted import trace_ladder
+
+    if options.plot or options.repeat or options.peers:
+        raise UsageError("device 'sim': its kernels are counted, not timed: nothing to repeat, to compare or to plot")
+    shape = parse_shape(options.shape)
+    result = trace_ladder(options.lesson, shape, options.dtype)
+    if options.output:
+        options.output.write_text(result.to_json() + "\n")
+    put(result, options, result.to_json())
+
+
 def run_ladder(options: argparse.Namespace) -> None:
     """One lesson, all stages."""
     from .ladder import ladder
     from .timing import ROUNDS
 
     check_files(options)
+    if options.device == "sim":
+        counted_ladder(options)
+        return
     result = ladder(
         options.lesson,
         parse_shape(options.shape),

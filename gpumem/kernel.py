@@ -146,7 +146,7 @@ class Kernel:
         (`cudaFuncSetAttribute`): without that CUDA refuses such a launch, and False does so here; None notes it.
 
         sample: the fraction of blocks to execute, spread over the grid; totals are scaled then. executor: spreads
-        blocks over the workers of a `concurrent.futures` executor (of processes, or a Dask client's); refused for
+        blocks over the workers of a `concurrent.futures` executor (of processes, or a Dask client or its); refused for
         kernels whose blocks may depend on one another. watch: what to look for besides wrong addresses, barriers and
         deadlocks, which always are found: "shared" (races and unwritten shared memory), "registers" (unwritten
         values), "global" (races between blocks; slow). threads: as many as gpumem uses by default; results do not

@@ -13,6 +13,7 @@ import pytest
 import gpumem
 from gpumem import _core
 from gpumem.arguments import Buffer
+from gpumem.device_ladder import rungs_of
 from gpumem.simulate import combined, pointers_in, trace_stage
 from gpumem.specs import random
 
@@ -77,6 +78,42 @@ def test_operations_are_numpys(call, wanted, dtype):
     x = random((7, 10, 13), np.dtype(dtype))
     got, expected = call(x), np.ascontiguousarray(wanted(x))
     assert (got.shape, got.dtype, got.tobytes()) == (expected.shape, expected.dtype, expected.tobytes())
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("lesson", sorted({row["lesson"] for row in RECORD["rows"]}))
+def test_a_ladder_counts_every_stage_that_takes_the_type(lesson, dtype):
+    shape = {"transpose": (64, 64), "walk2d": (64, 70), "layout": (256, 4)}.get(lesson, (5000,))
+    ladder = gpumem.trace_ladder(lesson, shape, dtype)
+    reasons = (
+        "widest access",
+        "not whole vectors",
+        "at a multiple of 16",
+        "not one access",
+        "do not fit",
+        "kernels add",
+    )
+    assert all(any(reason in why for reason in reasons) for why in ladder.left_out.values()), ladder.left_out
+    names = [name for name, _, _ in rungs_of(gpumem.stages(lesson, "cuda"))]
+    assert sorted([*ladder.traces, *ladder.left_out]) == sorted(names)
+    for name, trace in ladder.traces.items():
+        assert (trace.findings, trace.ended) == ((), ""), name
+        assert ladder.counters(name).sectors_per_request("st") or name == "bulk"
+    plain = json.loads(ladder.to_json())
+    assert [rung["name"] for rung in plain["rungs"]] == list(ladder.traces)
+    assert all(name in str(ladder) for name in ladder.traces)
+
+
+def test_an_items_size_decides_the_sectors():
+    for dtype, each in {"uint8": 1, "int16": 2, "int32": 4, "float64": 8, "complex128": 16}.items():
+        ladder = gpumem.trace_ladder("transpose", (64, 64), dtype)
+        assert ladder.counters("naive").sectors_per_request("ld") == each
+        assert ladder.counters("naive").sectors_per_request("st") == 32
+        assert ladder.counters("padded").sectors_per_request("st") == each
+    ladder = gpumem.trace_ladder("transpose")
+    assert [ladder.counters(name).bank_conflicts for name in ("tiled", "padded")] == [31 * 65536 / 32, 0]
+    with pytest.raises(gpumem.UsageError, match="no lesson 'trans'"):
+        gpumem.trace_ladder("trans")
 
 
 def test_out_is_filled_and_returned():
