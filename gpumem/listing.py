@@ -9,7 +9,7 @@ import html
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .trace import Site, Trace
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 AROUND = 4  # lines shown before and behind one that costs something
 WHOLE = 40  # files of at most so many lines are shown whole
 ROW, CELL = 'role="row"', 'role="cell"'  # said again: a table that is laid out otherwise is none for a screen reader
+MOST_LINES = 1 << 24
 PTX = "ptx"  # how the PTX is called among the source texts
 
 STYLE = (
@@ -49,6 +50,31 @@ def lines_of(trace: Trace) -> dict[str, dict[int, list[Site]]]:
         if by_line:
             found[name] = dict(by_line)
     return found
+
+
+def texts_of(trace: Trace) -> dict[str, Any]:
+    """The source texts that have memory instructions; of the PTX, which may hold other kernels, the lines shown."""
+    made: dict[str, Any] = {}
+    for name, by_line in lines_of(trace).items():
+        made[name] = trace.source[name]
+        if name == PTX:
+            lines = trace.source[name].splitlines()
+            shown = {*_shown(by_line, len(lines)), len(lines)}  # the last one tells how many there are
+            made[name] = {str(number): lines[number - 1] for number in sorted(shown)}
+    return made
+
+
+def texts_from(data: Mapping[str, Any]) -> dict[str, str]:
+    """What `texts_of` gave, lines that were left out being empty."""
+    made = {}
+    for name, text in data.items():
+        if not isinstance(text, str):
+            last = max(map(int, text), default=0)
+            if last > MOST_LINES:
+                raise ValueError(f"source {name}: {last} lines are too many")
+            text = "\n".join(text.get(str(number), "") for number in range(1, last + 1))
+        made[name] = text
+    return made
 
 
 def place(trace: Trace, site: Site) -> tuple[str, int]:

@@ -58,6 +58,7 @@ padding:.4rem .7rem;margin:.4rem 0;max-width:60rem}
 summary{cursor:pointer;padding:.2rem 0}
 .gm-scroll{overflow-x:auto}
 .gm-scroll table{border-collapse:collapse;font-variant-numeric:tabular-nums}
+.gm-scroll td:last-child{min-width:12rem}
 table:not(.gm-src) th,table:not(.gm-src) td{padding:.15rem .6rem;border-bottom:1px solid var(--edge)}
 caption{text-align:left;font-weight:600;padding:.3rem 0}
 .two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,26rem),1fr));gap:0 1.5rem}
@@ -69,10 +70,11 @@ caption{text-align:left;font-weight:600;padding:.3rem 0}
 
 def page(trace: Trace) -> str:
     """The report of one trace as an HTML page."""
+    items = trace.advice
     sections = [
         ("problems", "Hazards", problems(trace)),
-        ("advice", "Advice", advice(trace)),
-        ("source", "Source", source(trace)),
+        ("advice", "Advice", "".join(advice_note(trace, item, "") for item in items)),
+        ("source", "Source", source(trace, items)),
         ("accesses", "Accesses", accesses(trace)),
         ("counts", "Counts", counts(trace)),
     ]
@@ -100,7 +102,7 @@ def comparison_page(compared: Comparison) -> str:
     sections = [
         ("totals", "What changed", totals),
         ("problems", "Hazards", side_by_side([problems(trace, f"{i + 1}-") for i, trace in enumerate(both)])),
-        ("source", "Source", side_by_side([source(trace, f"{i + 1}-") for i, trace in enumerate(both)])),
+        ("source", "Source", side_by_side([source(trace, trace.advice, f"{i + 1}-") for i, trace in enumerate(both)])),
         ("accesses", "Accesses", side_by_side([accesses(trace, f"{i + 1}-") for i, trace in enumerate(both)])),
     ]
     title = " and ".join(dict.fromkeys(readable(trace.kernel) for trace in both))
@@ -209,11 +211,6 @@ def finding_place(trace: Trace, found: Finding | Advice) -> tuple[str, int]:
     return (name, found.line) if name in trace.source and found.line else (listing.PTX, found.ptx_line)
 
 
-def advice(trace: Trace) -> str:
-    """What to change."""
-    return "".join(advice_note(trace, item, "") for item in trace.advice)
-
-
 def advice_note(trace: Trace, item: Advice, prefix: str | None) -> str:
     """An advice in a box; folded where it stands at its line."""
     where = link(trace, item, prefix)
@@ -233,12 +230,12 @@ def advice_note(trace: Trace, item: Advice, prefix: str | None) -> str:
     return f'<div class="note {item.level}"><p>{head}</p>{"".join(said)}</div>'
 
 
-def source(trace: Trace, prefix: str = "") -> str:
+def source(trace: Trace, items: Sequence[Advice], prefix: str = "") -> str:
     """The source, with hazards and advice below the lines that they are about."""
     notes: dict[tuple[str, int], list[str]] = {}
     for found in trace.findings:
         notes.setdefault(finding_place(trace, found), []).append(finding_note(trace, found, None))
-    for item in trace.advice:
+    for item in items:
         if item.level != "none" and item.rule != "hazards":
             notes.setdefault(finding_place(trace, item), []).append(advice_note(trace, item, None))
 
@@ -290,6 +287,15 @@ def access(trace: Trace, site: Site, count: int, prefix: str, name: str, *, is_o
     )
 
 
+def times(count: int) -> str:
+    """How often, in words.
+
+    >>> times(1), times(1024)
+    ('once', '1,024 times')
+    """
+    return "once" if count == 1 else f"{count:,} times"
+
+
 def spectrum(site: Site) -> str:
     """How many executions cost how much, where that differs."""
     made = []
@@ -297,7 +303,7 @@ def spectrum(site: Site) -> str:
         rows = [pattern for pattern in site.patterns if pattern.space == space]
         if len(rows) > 1:
             noun = "wavefront" if space == "shared" else "sector"
-            costs = ", ".join(f"{plural(pattern.cost, noun)} {pattern.times:,} times" for pattern in rows)
+            costs = ", ".join(f"{plural(pattern.cost, noun)} {times(pattern.times)}" for pattern in rows)
             made.append(f'<p class="soft">{costs}.</p>')
     return "".join(made)
 

@@ -245,7 +245,7 @@ class Trace(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: the launch, totals, sites, findings, and the texts that have memory instructions."""
-        from .listing import lines_of
+        from .listing import texts_of
 
         return {
             "schema": "gpumem.trace/1",
@@ -268,7 +268,7 @@ class Trace(Shown):
             "counts": self.counts,
             "changes": list(self.changes),
             "fit": dict(self.fit),
-            "source": {name: self.source[name] for name in lines_of(self)},
+            "source": texts_of(self),
             "buffers": dict(self.buffers),
             "mix": {kind: dict(row) for kind, row in self.mix.items()},
             "read_only": list(self.read_only),
@@ -281,6 +281,8 @@ class Trace(Shown):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Trace:
         """A trace that was written by `to_dict`. Raises ValueError for data that was not."""
+        from .listing import texts_from
+
         if data.get("schema") != "gpumem.trace/1":
             raise ValueError(f"no trace: its schema is {data.get('schema')!r}, not 'gpumem.trace/1'")
         plain = {entry.name: data[entry.name] for entry in fields(cls) if entry.name in data}
@@ -289,6 +291,7 @@ class Trace(Shown):
         plain["findings"] = tuple(
             Finding(**{**finding, "examples": tuple(finding["examples"])}) for finding in data["findings"]
         )
+        plain["source"] = texts_from(data.get("source", {}))
         plain["notes"] = tuple(data["notes"])
         plain["changes"] = tuple(data.get("changes", ()))
         plain["read_only"] = tuple(data.get("read_only", ()))
