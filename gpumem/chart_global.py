@@ -130,8 +130,8 @@ def uncoalesced(trace: Trace, members: Sequence[tuple[Site, Shape | None]], shar
             **more,
         )
     if step <= RECORD and touches_all(trace, what, sites):
-        vector = VECTORS.get((site.width, step))
-        once = f"Take the {step} bytes at once, as one {vector}; or let" if vector else "Let"
+        wide = VECTORS.get((site.width, step))
+        once = f"Take the {step} bytes at once, as one {wide}; or let" if wide else "Let"
         return item(
             "uncoalesced",
             site,
