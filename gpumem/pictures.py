@@ -276,7 +276,7 @@ STYLE = (
     + "".join(f".gm-pic .q{i}{{fill:{tint}}}" for i, tint in enumerate(TINTS))
 )
 PAPER = (
-    ":root{color-scheme:light dark}.gm-pic{color:#1b2733;background:#fff}"
+    ".gm-pic{color:#1b2733;background:#fff}"
     "@media(prefers-color-scheme:dark){.gm-pic{color:#e4eaf0;background:#12171d}}"
 )
 HATCH = (

@@ -2,6 +2,7 @@
 
 import functools
 import html
+import os
 import re
 import shutil
 from html.parser import HTMLParser
@@ -175,16 +176,26 @@ def test_a_profile_without_patterns_has_no_pictures():
 # --- in a browser ---------------------------------------------------------------------------------------------------
 
 
+def absent(why):
+    """Skips, or fails where a browser must be there."""
+    if os.environ.get("GPUMEM_BROWSER", "0") != "0":
+        pytest.fail(why)
+    pytest.skip(why)
+
+
 @pytest.fixture(scope="module")
 def browser():
-    """Chromium: playwright's own, or the system's."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
+    """The system's Chromium, or playwright's own."""
+    try:
+        from playwright import sync_api
+    except ImportError:
+        absent("needs playwright: pip install playwright")
     system = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     with sync_api.sync_playwright() as playwright:
         try:
             opened = playwright.chromium.launch(executable_path=system, args=["--no-sandbox"])
         except sync_api.Error as error:
-            pytest.skip(f"needs Chromium: playwright install --with-deps chromium ({str(error).splitlines()[0]})")
+            absent(f"needs Chromium: playwright install --with-deps chromium ({str(error).splitlines()[0]})")
         yield opened
         opened.close()
 
