@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -114,7 +116,15 @@ def rules_of(text: str | None) -> set[str]:
 
 
 def report(trace: Trace, advice: tuple[Advice, ...]) -> str:
-    """As compilers put it: a line that begins with FILE:LINE, and what belongs to it indented below."""
+    """As compilers put it: a line that begins with FILE:LINE, and what belongs to it indented below, to the width."""
     if not advice:
         return f"{trace.kernel}: no access to memory was traced"
-    return "\n".join(map(str, advice))
+    width = max(shutil.get_terminal_size((120, 24)).columns, 60)
+    lines = []
+    for item in advice:
+        first, *more = str(item).splitlines()
+        lines.append(first)
+        for line in more:
+            indent = " " * (len(line) - len(line.lstrip()))
+            lines.append(textwrap.fill(line, width, subsequent_indent=indent, break_on_hyphens=False))
+    return "\n".join(lines)

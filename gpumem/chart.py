@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .trace import Finding, Site, Trace
 
 SMALL = 4000  # warp instructions: fewer are over before anything binds
+TINY = 128  # sectors: a launch that moves fewer has no use for wider accesses
 SCARCE = 0.6  # of the bytes that are needed under way
 BUSY = 0.8  # of the lanes: fewer in the mean instruction are worth a line, where instructions bind
 VECTOR = 16  # bytes of the widest access
@@ -99,7 +100,8 @@ def flight(trace: Trace) -> Iterable[Advice]:
     """Bytes under way, where the machine code was looked at: too few to hide the memory's latency."""
     held, wanted = (trace.fit.get(name, 0) for name in ("bytes_in_flight", "bytes_needed"))
     loads = [site for site in trace.sites if site.kind == "load" and site.space != "local" and site.requests]
-    if not wanted or not loads or not 0 < held < SCARCE * wanted or any(site.width < VECTOR for site in loads):
+    few = trace.blocks_total < 2 * trace.fit.get("blocks", 1)  # one multiprocessor is not filled
+    if few or not wanted or not loads or not 0 < held < SCARCE * wanted or any(site.width < VECTOR for site in loads):
         return
     limits = " and ".join(trace.fit.get("limits", ())) or "the launch"
     yield item(
@@ -174,7 +176,7 @@ def vector(trace: Trace) -> Iterable[Advice]:
         and site.sectors / total >= HEAVY / 2
         and runs_are_long(site)
     ]
-    if not sites:
+    if not sites or total < TINY:
         return
     site = max(sites, key=lambda each: each.sectors)
     now = {"executions": sum(each.executions for each in sites), "sectors": sum(each.sectors for each in sites)}
@@ -188,7 +190,7 @@ def vector(trace: Trace) -> Iterable[Advice]:
         f"Take {VECTOR // site.width} items at once ({kinds}): each warp's run begins at a multiple of 16 bytes. The "
         "tail that is left takes single items. (A copy of 1 GiB on an H200: 2,759 GB/s by 4 bytes, 4,052 GB/s by four "
         "accesses of 16.)",
-        sure="computed",
+        sure="likely" if any(each.shared for each in trace.sites) else "computed",
         now=now,
         after={"executions": fewer, "sectors": now["sectors"]},
         also=others(sites, site),

@@ -312,7 +312,7 @@ def test_few_bytes_under_way():
     n = 1 << 14
     trace = traced("copy_vectors", n // 1024, 256, np.zeros(n, "f4"), random(n), n)
     for held, said in ((16_000, True), (32_768, False), (49_152, False)):
-        fit = {"bytes_in_flight": held, "bytes_needed": 49_152, "limits": ["registers"]}
+        fit = {"bytes_in_flight": held, "bytes_needed": 49_152, "limits": ["registers"], "blocks": 8}
         found = [item for item in replace(trace, fit=fit).advice if item.rule == "flight"]
         assert bool(found) == said
         assert not found or "now registers limits them" in found[0].remedy
@@ -488,6 +488,7 @@ def test_the_command_prints_what_compilers_print(said):
     assert (status, err) == (0, "")
     assert out.startswith("pairs.cu:103: warning: loads of shared memory conflict (lanes 128 bytes apart)")
     assert "predicted: 1,056 -> 64 wavefronts, 992 -> 0 conflicts (proven" in out
+    assert all(len(line) <= 120 for line in out.splitlines()[1:] if line.startswith("  "))
 
 
 @pytest.mark.parametrize(
