@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 from pathlib import Path
 
@@ -60,8 +61,8 @@ def recorded(lesson: str, dtype: str = "float32") -> gpumem.Ladder:
 
 
 def ladder(lesson: str, dtype: str = "float32") -> gpumem.Ladder:
-    """The ladder measured on this machine's GPU, or, where there is none, the recorded one."""
-    if GPU:
+    """The ladder measured on this machine's GPU (which needs PyTorch), or, where there is none, the recorded one."""
+    if GPU and importlib.util.find_spec("torch"):
         return gpumem.ladder(lesson, dtype=dtype, device="cuda", progress=False)
     return recorded(lesson, dtype)
 

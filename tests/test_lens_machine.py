@@ -532,16 +532,16 @@ ENDLESS = {
 @pytest.mark.parametrize("name", ENDLESS)
 def test_ends_in_bounded_time(name):
     text, grid, block, ended = ENDLESS[name]
-    began = time.monotonic()
+    began = time.process_time()
     result = run(text, grid, block, ints(1), instructions=3_000_000, memory=1 << 26)
-    assert (result["ended"], time.monotonic() - began < 10) == (ended, True)
+    assert (result["ended"], time.process_time() - began < 10) == (ended, True)
     assert result["why"]
 
 
 def test_time_is_limited():
-    began = time.monotonic()
+    began = time.process_time()
     assert run(body("L: bra L;"), 1, 32, ints(1), instructions=0, seconds=0.2)["ended"] == "limit"
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(

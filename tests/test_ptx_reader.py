@@ -370,9 +370,9 @@ def test_long_lines_are_quoted_around_the_place() -> None:
     ids=lambda text: f"{len(text)}",
 )
 def test_limits(text: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     kind, message = refusal(text)
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
     assert kind is ValueError
     assert len(message) < 1200
 
@@ -384,9 +384,9 @@ def test_a_huge_array_takes_no_memory() -> None:
 
 def test_many_labels_in_many_scopes() -> None:
     text = kernel(*("{ L: @%p1 bra L; @%p1 bra M; }" for _ in range(20000)), "M:")
-    began = time.monotonic()
+    began = time.process_time()
     assert len(instructions(text)) == 40001
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
 
 
 def test_every_allocation_may_fail() -> None:

@@ -136,10 +136,10 @@ def test_limits_end_a_run_and_keep_what_was_counted():
     with pytest.raises(gpumem.LimitError, match="forever: stopped") as caught:
         kernel.trace(1, 32, np.zeros(1, "u4"), instructions=10_000, machine_code=False)
     assert caught.value.trace.instructions >= 10_000
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(gpumem.LimitError, match="time"):
         kernel.trace(1, 32, np.zeros(1, "u4"), seconds=0.2, machine_code=False)
-    assert time.monotonic() - start < 20
+    assert time.process_time() - start < 20
 
 
 @pytest.mark.parametrize("threads", [1, 2])

