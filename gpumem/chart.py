@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .advice import Advice, item
 from .chart_global import coalesced
 from .chart_shared import conflicts
-from .chart_sites import LEAST, SECTOR, WARP, buffer_of, others
+from .chart_sites import LEAST, SECTOR, WARP, buffer_of, global_patterns, others
 from .steps import shape_of
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def runs_are_long(site: Site) -> bool:
 
     Where no addresses were recorded, sectors that are used to the last byte say as much.
     """
-    recorded = site.patterns
+    recorded = global_patterns(site)
     if not recorded:
         return SECTOR * site.sectors <= 1.01 * site.lanes * site.width
     full = [pattern for pattern in recorded if sum(a is not None for a in pattern.addresses) == WARP]

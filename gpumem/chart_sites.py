@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .pattern import Pattern
     from .trace import Site
 
 SECTOR = 32  # bytes
@@ -23,7 +24,12 @@ def place_of(site: Site) -> tuple[Any, ...]:
     return (site.file, site.line, site.kind, site.width) if site.file and site.line else (site.ptx_line,)
 
 
+def global_patterns(site: Site) -> list[Pattern]:
+    """The recorded executions that went to global or local memory; of cp.async, not their shared side."""
+    return [row for row in site.patterns if row.space != "shared" and row.lanes]
+
+
 def buffer_of(site: Site) -> str | None:
     """The argument that a site's recorded executions all went to."""
-    names = {pattern.buffer for pattern in site.patterns}
+    names = {row.buffer for row in global_patterns(site)}
     return names.pop() if len(names) == 1 else None

@@ -276,8 +276,7 @@ STYLE = (
     + "".join(f".gm-pic .q{i}{{fill:{tint}}}" for i, tint in enumerate(TINTS))
 )
 PAPER = (
-    ".gm-pic{color:#1b2733;background:#fff}"
-    "@media(prefers-color-scheme:dark){.gm-pic{color:#e4eaf0;background:#12171d}}"
+    ".gm-pic{color:#1b2733;background:#fff}@media(prefers-color-scheme:dark){.gm-pic{color:#e4eaf0;background:#12171d}}"
 )
 HATCH = (
     '<pattern id="gm-hatch" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'

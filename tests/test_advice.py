@@ -205,11 +205,11 @@ def loads(trace):
 @pytest.mark.parametrize(
     "before, after, fields, said",
     [
-        ("fields_by_item", "fields_by_record", 4, "record of 16 bytes"),
+        ("fields_by_item", "fields_by_record", 4, "records of 16 bytes to pieces"),
         ("sum_of_records", "sum_of_staged_records", 3, "each field of records of 12 bytes"),
         ("sum_of_records", "sum_of_planes", 3, "each field of records of 12 bytes"),
-        ("one_field", "one_plane", 8, "one item of every 32 bytes (4 of 32 bytes are used)"),
-        ("scale_columns", "scale_rows", 512, "a row for each lane: lanes are 2048 bytes apart"),
+        ("one_field", "one_plane", 8, "take 4 of every 32 bytes"),
+        ("scale_columns", "scale_rows", 512, "a row for each lane, 2048 bytes apart"),
     ],
 )
 def test_rearranged_accesses_cost_what_was_predicted(before, after, fields, said):
@@ -229,6 +229,23 @@ def test_rearranged_accesses_cost_what_was_predicted(before, after, fields, said
         assert item.after["executions"] == sum(site.executions for site in second.sites if site.kind == "load")
     else:
         assert item.sure == "likely"
+
+
+def test_records_that_no_vector_can_take():
+    """They begin 4 bytes behind a multiple of 16: a float4 would be misaligned."""
+    n = 512
+    memory = random(4 * n + 4)
+    item = traced("fields_by_item", 2, 256, np.zeros(4 * n, "f4"), memory[1:], n).advice[0]
+    assert (item.rule, item.sure) == ("uncoalesced", "likely")
+    assert "each field of records of 16 bytes by itself" in item.text
+    assert "float4" not in item.remedy
+
+
+def test_copies_to_shared_memory_are_judged_by_where_they_read():
+    x, out = random(4096), np.zeros(64, "f4")
+    text = (PAIRS.parent.parent / "ptx" / "truth_36_cp_async.ptx").read_text()
+    assert "uncoalesced" not in rules(gpumem.Kernel(text, "k36_ok").trace(1, 64, x, out, machine_code=False))
+    assert "uncoalesced" in rules(traced("copies_of_rows", 1, 256, np.zeros(256, "f4"), random(256 * 64), shared=1024))
 
 
 def test_pieces_of_neighbours_are_not_taken_for_records():

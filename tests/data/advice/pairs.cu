@@ -286,3 +286,14 @@ extern "C" __global__ void scale_neighbours(float *out, const float *in, int n)
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
         out[i] = 2 * in[i];
 }
+
+/* Asynchronous copies from a row for each lane. */
+extern "C" __global__ void copies_of_rows(float *out, const float *in)
+{
+    float *tile = reinterpret_cast<float *>(memory);
+    unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(tile + threadIdx.x));
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(in + 64 * threadIdx.x) : "memory");
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
+    out[threadIdx.x] = tile[threadIdx.x];
+}
