@@ -185,8 +185,8 @@ def whole_records(group: Group) -> Said | None:
     return (
         "uncoalesced",
         f"take records of {group.step} bytes to pieces, item by item",
-        f"Take the whole record at once, as one access of {group.step} bytes ({vector}): it begins at a multiple of its "
-        "size.",
+        f"Take the whole record at once, as one access of {group.step} bytes ({vector}): it begins at a multiple of "
+        "its size.",
         {
             "sure": "proven",
             "code": (f"reinterpret_cast<{'' if group.site.kind == 'store' else 'const '}{vector} *>({what})[i]",),
