@@ -103,7 +103,10 @@ def test_bench_records_and_shows_again(said, tmp_path):
             "no lesson 'transpsoe': there are copy, transpose, reduce; did you mean 'transpose'?",
         ),
         (["ladder", "--dtype", "flot32"], "no dtype 'flot32': there are bool, int8, "),
-        (["ladder", "--device", "sim", "--repeat", "3"], "device 'sim': its kernels are counted, not timed: nothing to"),
+        (
+            ["ladder", "--device", "sim", "--repeat", "3"],
+            "device 'sim': its kernels are counted, not timed: nothing to",
+        ),
         (["ladder", "--shape", "4xx"], "shape '4xx': lengths with x or commas between them"),
         (["ladder", "--repeat", "x"], "argument --repeat: invalid int value: 'x'"),
         (["ladder", "--plot", "a.xyz"], "its name must end in one of"),
