@@ -79,7 +79,9 @@ def grid_of(pattern: Pattern) -> Grid:
     >>> len(grid.labels), grid.cells[1], grid.idle
     (8, Cell(row=0, column=8, span=4, lanes=(1,)), 128)
     """
-    return wavefronts(pattern) if pattern.space == "shared" else sectors(pattern)
+    if pattern.space == "shared":
+        return wavefronts(pattern)
+    return copied(pattern) if pattern.targets else sectors(pattern)
 
 
 def sectors(pattern: Pattern) -> Grid:
@@ -106,6 +108,32 @@ def sectors(pattern: Pattern) -> Grid:
                 labels.append(names.get(sector, f"{sector * SECTOR:,}") if turn == 0 else "again")
             before = piece, sector
     return Grid(tuple(labels), frozenset(breaks), tuple(cells))
+
+
+def copied(pattern: Pattern) -> Grid:
+    """cp.async.cg, which goes past the first-level cache: a row each time a line meets 32 bytes of shared memory.
+
+    Columns are these 32 bytes; where several lanes copy to one place, only the last one's bytes are fetched.
+    """
+    places = {
+        target: (address, lane)
+        for lane, (address, target) in enumerate(zip(pattern.addresses, pattern.targets, strict=True))
+        if address is not None and target is not None
+    }
+    rows: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+    for target, (address, lane) in places.items():
+        rows.setdefault((address // LINE, target // SECTOR), []).append((address, target % SECTOR, lane))
+    met = sorted(rows.values(), key=min)
+    first = [min(address for address, _, _ in lanes) // SECTOR for lanes in met]
+    return Grid(
+        tuple(f"{sector * SECTOR:,}" for sector in first),
+        frozenset(row for row in range(1, len(met)) if first[row] != first[row - 1] + 1),
+        tuple(
+            Cell(row, column, pattern.width, (lane,))
+            for row, lanes in enumerate(met)
+            for column, lane in sorted((column, lane) for _, column, lane in lanes)
+        ),
+    )
 
 
 Touched = list[tuple[int, int, int]]  # address, bytes, lane

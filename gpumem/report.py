@@ -143,6 +143,8 @@ def circumstances(trace: Trace) -> str:
     said = f"{shape[0]} blocks of {shape[1]} threads, {place}, {trace.arch}"
     if trace.shared:
         said += f", {trace.shared:,} bytes of dynamic shared memory"
+    if trace.blocks != trace.blocks_total:
+        said += f"; {trace.blocks:,} of {trace.blocks_total:,} blocks were executed, and are counted here"
     return f'<p class="soft">{html.escape(said)}.</p>'
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +103,20 @@ def test_sectors_are_what_the_counters_count(rule, width):
             assert len(grid.labels) == counts[1]
             assert sorted(lane for cell in grid.cells for lane in cell.lanes) == list(shown.lanes)
             once_a_row(grid)
+
+
+def test_copies_past_the_first_cache_have_a_row_for_each_counted_sector():
+    rng = np.random.default_rng(3)
+    for span in (2, 16, 32, 500):
+        for _ in range(20):
+            source, target = (rng.integers(0, span, LANES) * 16 for _ in range(2))
+            plain = pattern(source, "copy", 16)
+            shown = replace(plain, space="global", targets=tuple(map(int, target)))
+            active = np.array([0xFFFFFFFF], np.uint32)
+            wide, narrow = source.astype(np.uint64)[None], target.astype(np.uint32)[None]
+            counts = np.frombuffer(_core._count("copy", wide, narrow, active, 16), np.uint32)
+            assert len(grid_of(shown).labels) == counts[1]
+            once_a_row(grid_of(shown))
 
 
 def test_matrices_are_served_eight_rows_at_a_time():
