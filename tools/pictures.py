@@ -133,4 +133,23 @@ def access(recorded: Path) -> str:
     return svg(top + len(READS) * step, "Sectors of a warp's load by stride", parts)
 
 
-PICTURES: dict[str, Callable[[Path], str]] = {"ladder": ladder, "access": access}
+TILES = {
+    "tiled": "tiled: a column of the tile lies on one bank",
+    "padded": "padded: one item more a row",
+    "swizzled": "swizzled: column ^ row, no memory spent",
+}
+
+
+def banks(recorded: Path) -> str:
+    """A warp's load of a column of the tile, by stage: its wavefronts, as the lens's report draws them."""
+    from gpumem.pictures import drawings_of, svg
+
+    drawings = []
+    for stage, title in TILES.items():
+        trace = gpumem.trace_stage("transpose", stage, (128, 128))
+        load = next(site for site in trace.sites if site.kind == "load" and site.shared)
+        drawings += [drawing._replace(title=title) for drawing in drawings_of(load, "worst")]
+    return svg(drawings) + "\n"
+
+
+PICTURES: dict[str, Callable[[Path], str]] = {"ladder": ladder, "access": access, "banks": banks}
