@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 WATCHES = {"shared": 1, "global": 2, "registers": 4}  # GM_WATCH_*
 Dim = int | Sequence[int]
+COPIES = (
+    "Wavefronts of cp.async.ca are exact where source or destination is free of conflicts, else the least that the "
+    "hardware takes."
+)
 _MEMORY = ("global", "generic")
 
 
@@ -298,6 +302,8 @@ class Kernel:
             read_only=tuple(buffer.name for buffer in layout.buffers if buffer.read_only),
         )
         trace = replace(trace, **self._machine(launch))
+        if any(site.conflicts and site.opcode.startswith("cp.async.ca") for site in trace.sites):
+            trace = replace(trace, notes=(*trace.notes, COPIES))
         if trace.ended == "limit":
             raise LimitError(f"{self.name}: stopped: {trace.why}", trace)
         return trace

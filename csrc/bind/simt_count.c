@@ -45,7 +45,7 @@ static void count_copy(const warp *w, int access, uint32_t row[4])
 static void count_copy_shared(const warp *w, int access, uint32_t row[4])
 {
     (void)access;
-    shared_row(gm_count_copy_shared(w->shared, w->active, w->bytes), row);
+    shared_row(gm_count_copy_shared(w->addr, w->active, w->shared, w->active, w->bytes), row);
 }
 
 static const struct {

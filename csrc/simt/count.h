@@ -54,9 +54,12 @@ gm_shared_count gm_count_matrix(const uint32_t row[GM_LANES], uint32_t matrices)
  * memory, so that `sectors` depends on the destinations too. (cp.async.ca counts as a load.) */
 gm_global_count gm_count_copy(const uint64_t src[GM_LANES], const uint32_t dst[GM_LANES], uint32_t active);
 
-/* The shared side of cp.async.ca where its global side is contiguous. For scattered sources the hardware counts more,
- * by a rule that is not known: those are to be given as "at least". cp.async.cg takes no wavefronts of this kind. */
-gm_shared_count gm_count_copy_shared(const uint32_t dst[GM_LANES], uint32_t active, uint32_t bytes);
+/* The shared side of cp.async.ca. It reads the first-level cache, whose lines lie in the same banks, and writes shared
+ * memory: lanes that want one column on either side are served one after the other, those of one address too. Exact
+ * where in each group one of the sides has no such lanes; where both have, it is the least that the hardware takes,
+ * whose order is not known. `reads` are the lanes that do not just write zeros. */
+gm_shared_count gm_count_copy_shared(const uint64_t src[GM_LANES], uint32_t reads, const uint32_t dst[GM_LANES],
+                                     uint32_t writes, uint32_t bytes);
 
 /* The same, and in which wavefront of the instruction (from 0) each active lane is served: `served` has 32 items, or is
  * NULL. Of cas, which takes two for each, the first. Units of one column are served in the order of their first lanes:

@@ -159,7 +159,22 @@ gm_shared_count gm_count_matrix(const uint32_t row[GM_LANES], uint32_t matrices)
     return gm_place_matrix(row, matrices, NULL);
 }
 
-gm_shared_count gm_count_copy_shared(const uint32_t dst[GM_LANES], uint32_t active, uint32_t bytes)
+gm_shared_count gm_count_copy_shared(const uint64_t src[GM_LANES], uint32_t reads, const uint32_t dst[GM_LANES],
+                                     uint32_t writes, uint32_t bytes)
 {
-    return gm_place_copy_shared(dst, active, bytes, NULL);
+    uint32_t from[GM_LANES], to[GM_LANES], shift = shift_of(bytes), columns = ROW_BYTES >> shift;
+    gm_shared_count all = {writes != 0, 0, 0, 0};
+    for (int i = 0; i < GM_LANES; i++) {
+        from[i] = (uint32_t)(src[i] >> shift);
+        to[i] = dst[i] >> shift;
+    }
+    for (uint32_t at = 0; at < GM_LANES; at += columns) {
+        uint32_t group = (UINT32_MAX >> (GM_LANES - columns)) << at;
+        uint32_t taken = most_crowded(to, writes & group, columns, NULL);
+        uint32_t fetched = most_crowded(from, reads & writes & group, columns, NULL);
+        all.wavefronts += taken > fetched ? taken : fetched;
+        all.ideal += (writes & group) != 0;
+    }
+    all.conflicts = all.wavefronts - all.ideal;
+    return all;
 }

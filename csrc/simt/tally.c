@@ -274,8 +274,9 @@ void gm_tally_copy(gm_warp *w, uint32_t site, int bypasses, uint32_t writes, uin
     }
     if (writes) {
         uint64_t at[GM_LANES];
-        gm_shared_count c = gm_count_copy_shared(target, writes, bytes);
-        add_shared(&s->counts, c, 1);
+        gm_shared_count c = gm_place_copy_shared(target, writes, bytes, NULL);
+        /* A pattern shows the destinations alone. */
+        add_shared(&s->counts, bypasses ? c : gm_count_copy_shared(source, reads, target, writes, bytes), 1);
         describe(&one, site, GM_SPACE_SHARED, "copy shared", writes, bytes, 1, &now);
         one.cost = c.wavefronts;
         for (int i = 0; i < GM_LANES; i++)
