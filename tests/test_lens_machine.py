@@ -319,6 +319,51 @@ def test_values_that_nobody_gave():
     assert kinds(decided) == {"unwritten-register": 28}
 
 
+LOCAL = """
+    .local .align 8 .b8 room[16]; mov.u32 %r1, %tid.x; ld.param.u64 %d1, [p0]; mul.wide.u32 %d2, %r1, 4;
+    add.u64 %d1, %d1, %d2; mov.u64 %d3, room; cvta.local.u64 %d4, %d3; setp.lt.u32 %p1, %r1, 8;
+    WRITE
+    READ
+    st.global.u32 [%d1], %r2;"""
+
+
+@pytest.mark.parametrize(
+    "write, read, lanes",
+    [
+        ("st.local.u32 [%d3], %r1;", "ld.local.u32 %r2, [%d3];", 0),
+        ("st.local.u32 [%d3], %r1;", "ld.local.u32 %r2, [%d3+4];", 32),
+        ("@%p1 st.local.u32 [%d3], %r1;", "ld.local.u32 %r2, [%d3];", 24),
+        ("st.local.u32 [%d3], %r9;", "ld.local.u32 %r2, [%d3];", 32),
+        ("st.u32 [%d4], %r1;", "ld.local.u32 %r2, [%d3];", 0),
+        ("st.local.u32 [%d3], %r1;", "ld.u32 %r2, [%d4];", 0),
+        ("st.local.u32 [%d3], %r1;", "ld.u32 %r2, [%d4+8];", 32),
+        ("st.local.u8 [%d3], 1;", "ld.local.v2.u32 {%r2, %r3}, [%d3];", 0),  # a struct with gaps
+        ("st.local.u8 [%d3+4], 1;", "ld.local.v2.u32 {%r2, %r3}, [%d3];", 32),
+        ("", "ld.local.u32 %r3, [%d3]; add.u32 %r3, %r3, 1; mov.u32 %r2, 7;", 0),  # thrown away
+        ("", "ld.local.v4.u32 {%r3, %r4, %r5, %r6}, [%d3]; st.local.v4.u32 [%d3], {%r1, %r1, %r1, %r6};"
+             "ld.local.v4.u32 {%r3, %r4, %r5, %r2}, [%d3];", 32),
+    ],
+)  # fmt: skip
+def test_local_memory_that_nobody_wrote(write, read, lanes):
+    result = run(body(LOCAL.replace("WRITE", write).replace("READ", read)), 2, 32, ints(32), watch=REGISTERS)
+    assert kinds(result) == ({"unwritten-register": 2 * lanes} if lanes else {})
+
+
+def test_a_call_finds_its_local_memory_unwritten():
+    """What an earlier call left there is nobody's value."""
+    text = (
+        HEAD
+        + """.func (.param .b32 r) f (.param .b32 a) { .reg .b32 %r<3>; .reg .pred %p; .local .b32 q;
+    ld.param.b32 %r1, [a]; setp.eq.u32 %p, %r1, 0; @%p st.local.u32 [q], 5; ld.local.u32 %r2, [q];
+    st.param.b32 [r], %r2; ret; }"""
+        + body("""
+    { .param .b32 x; .param .b32 y; st.param.b32 [x], FIRST; call.uni (y), f, (x); ld.param.b32 %r1, [y]; }
+    { .param .b32 x; .param .b32 y; st.param.b32 [x], 0; call.uni (y), f, (x); ld.param.b32 %r2, [y]; }
+    ld.param.u64 %d1, [p0]; st.global.u32 [%d1], %r2;""")[len(HEAD) :]
+    )
+    assert kinds(run(text.replace("FIRST", "0"), 1, 32, ints(1), watch=REGISTERS)) == {}
+
+
 def test_a_barrier_that_a_guard_keeps_lanes_from():
     lines = "mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0; @%p1 bar.sync 0;"
     assert kinds(run(body(lines), 1, 64, ints(1))) == {"divergent-barrier": 32}

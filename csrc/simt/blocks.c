@@ -161,6 +161,17 @@ static void fill(const gm_warp *w, uint8_t *regs, const gm_constant *c)
 
 /* --- calls ----------------------------------------------------------------------------------------------------- */
 
+static int follows_values(const gm_run *run)
+{
+    return (run->launch->watch & GM_WATCH_REGISTERS) != 0;
+}
+
+/* A warp's local memory, and, where values are followed, whether each of its bytes was written. */
+static uint64_t local_lanes(const gm_run *run)
+{
+    return follows_values(run) ? 2 * GM_LANES : GM_LANES;
+}
+
 static int grow_local(gm_warp *w, uint64_t bytes)
 {
     if (bytes <= w->local_bytes)
@@ -169,21 +180,17 @@ static int grow_local(gm_warp *w, uint64_t bytes)
     if (w->local_bytes && bytes < 2 * w->local_bytes)
         bytes = 2 * w->local_bytes; /* deep calls: few copies */
     gm_run *run = w->worker->run;
-    uint8_t *larger = take_memory(run, bytes * GM_LANES);
+    const uint64_t lanes = local_lanes(run);
+    uint8_t *larger = take_memory(run, bytes * lanes);
     if (larger == NULL)
         return 0;
-    memset(larger, 0, bytes * GM_LANES);
-    for (uint32_t lane = 0; lane < GM_LANES && w->local_bytes; lane++)
+    memset(larger, 0, bytes * lanes);
+    for (uint64_t lane = 0; lane < lanes && w->local_bytes; lane++)
         memcpy(larger + lane * bytes, w->local + lane * w->local_bytes, w->local_bytes);
-    give_memory(run, w->local, w->local_bytes * GM_LANES);
+    give_memory(run, w->local, w->local_bytes * lanes);
     w->local = larger;
     w->local_bytes = bytes;
     return 1;
-}
-
-static int follows_values(const gm_run *run)
-{
-    return (run->launch->watch & GM_WATCH_REGISTERS) != 0;
 }
 
 /* With what values.c keeps of each slot. */
@@ -236,6 +243,9 @@ gm_frame *gm_frame_new(gm_warp *w, uint32_t function, gm_frame *caller, uint32_t
             uint64_t base = frame->local_base;
             memcpy(frame->regs + f->local_slot + 8 * lane, &base, 8);
         }
+    for (uint32_t rest = w->step && f->local_bytes ? lanes : 0; rest; rest &= rest - 1)
+        memset(w->local + (GM_LANES + (uint32_t)__builtin_ctz(rest)) * w->local_bytes + frame->local_base, 0,
+               f->local_bytes);
     if (w->step)
         gm_values_begin(frame);
     return frame;
@@ -262,7 +272,7 @@ static void free_unit(gm_worker *worker, gm_unit *unit)
             next = j->all;
             gm_free(j);
         }
-        give_memory(run, w->local, w->local_bytes * GM_LANES);
+        give_memory(run, w->local, w->local_bytes * local_lanes(run));
     }
     for (uint32_t i = 0; i < unit->block_count; i++)
         gm_watch_free(unit->blocks[i].watch);
@@ -385,7 +395,7 @@ static void begin(gm_worker *worker, gm_unit *unit, uint64_t number)
             if (w->step)
                 gm_values_begin(&w->bottom);
             if (w->local_bytes)
-                memset(w->local, 0, w->local_bytes * GM_LANES);
+                memset(w->local, 0, w->local_bytes * local_lanes(run));
             memset(w->cluster_turn, 0, sizeof w->cluster_turn);
             w->live = threads >= GM_LANES ? GM_FULL : (1u << threads) - 1;
             w->bottom.lanes = w->live;

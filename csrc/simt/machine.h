@@ -222,7 +222,7 @@ struct gm_warp {
     const gm_insn *code;
     gm_block *block;
     gm_worker *worker;
-    uint8_t *local; /* this warp's: a lane's bytes are `local_bytes` apart */
+    uint8_t *local; /* this warp's: a lane's bytes are `local_bytes` apart; behind them all, whether each was written */
     uint64_t local_bytes;
     uint32_t index;         /* in its block */
     uint32_t split_count;   /* besides the one that runs */

@@ -1,6 +1,6 @@
-/* Follows values that nobody gave: of registers that were never written, and of shuffles from lanes that were not
- * there. Such a value may be computed with and thrown away; it is a finding where it decides a branch, makes an address
- * or reaches memory that others see.
+/* Follows values that nobody gave: of registers and local memory that were never written, and of shuffles from lanes
+ * that were not there. Such a value may be computed with and thrown away; it is a finding where it decides a branch,
+ * makes an address or reaches memory that others see.
  *
  * Each slot has two words behind the frame, one bit a lane: never written, and from an absent lane. They are carried
  * along by what an instruction reads and writes; where a choice discards an operand, its bits are discarded too. */
@@ -64,6 +64,66 @@ static void defined_list(const gm_warp *w, shadow s, uint32_t at, uint32_t n, ui
     for (uint32_t k = 0; k < n; k++)
         for (int plane = 0; plane < PLANES; plane++)
             put(s, plane, n == 1 ? at : w->lists[at + k], lanes, 0);
+}
+
+/* Where each lane of an access to local memory finds whether its bytes were written; NULL: it goes elsewhere. */
+static uint8_t *written_at(const gm_warp *w, const gm_insn *in, shadow s, uint32_t lane, uint32_t bytes)
+{
+    uint64_t address = 0;
+    uint32_t wide = in->f & 0x100 ? 8 : 4;
+    memcpy(&address, s.regs + in->a + wide * lane, wide);
+    address += (uint64_t)in->imm;
+    if (in->op == GM_DO_ld_generic || in->op == GM_DO_st_generic)
+        address -= GM_LOCAL_WINDOW;
+    if (address >= w->local_bytes || bytes > w->local_bytes - address)
+        return NULL;
+    return w->local + (GM_LANES + lane) * w->local_bytes + address;
+}
+
+static uint32_t local_lanes(const gm_warp *w, const gm_insn *in, shadow s, uint32_t lanes)
+{
+    uint32_t local = 0;
+    for (uint32_t rest = lanes; rest; rest &= rest - 1)
+        local |= written_at(w, in, s, (uint32_t)__builtin_ctz(rest), 1) ? rest & (0 - rest) : 0;
+    return local;
+}
+
+static uint32_t item_slot(const gm_warp *w, const gm_insn *in, uint32_t item)
+{
+    return in->n == 1 ? in->d : w->lists[in->d + item];
+}
+
+/* A load of bytes none of which was written gives what nobody gave. Items that are written in part may be copies of
+ * structs with gaps: no more is asked of them. */
+static void loaded_local(gm_warp *w, const gm_insn *in, shadow s, uint32_t lanes)
+{
+    static const uint8_t never[16];
+    uint32_t bytes = 1u << in->k;
+    for (uint32_t item = 0; item < in->n; item++) {
+        uint32_t word = 0;
+        for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+            uint32_t lane = (uint32_t)__builtin_ctz(rest);
+            const uint8_t *written = written_at(w, in, s, lane, bytes * in->n);
+            if (written && memcmp(written + item * bytes, never, bytes) == 0)
+                word |= 1u << lane;
+        }
+        put(s, UNWRITTEN, item_slot(w, in, item), lanes, word);
+        put(s, ABSENT, item_slot(w, in, item), lanes, 0);
+    }
+}
+
+static void stored_local(gm_warp *w, const gm_insn *in, shadow s, uint32_t lanes)
+{
+    uint32_t bytes = 1u << in->k;
+    for (uint32_t item = 0; item < in->n; item++) {
+        uint32_t never = get(s, UNWRITTEN, item_slot(w, in, item));
+        for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+            uint32_t lane = (uint32_t)__builtin_ctz(rest);
+            uint8_t *written = written_at(w, in, s, lane, bytes * in->n);
+            if (written)
+                memset(written + item * bytes, !(never >> lane & 1), bytes);
+        }
+    }
 }
 
 /* What is bad about the result of an instruction of a regular form. */
@@ -148,9 +208,12 @@ static int before(gm_warp *w, const gm_insn *in, shadow s, uint32_t lanes, uint3
             bad[plane] |= get(s, plane, in->a) | get(s, plane, in->b) | get(s, plane, in->c);
         return 1;
     case GM_DO_ld_generic:
+    case GM_DO_ld_local:
+        used(w, in, s, in->a, lanes);
+        loaded_local(w, in, s, lanes);
+        return 0;
     case GM_DO_ld_global:
     case GM_DO_ld_shared:
-    case GM_DO_ld_local:
     case GM_DO_ld_global_b32:
     case GM_DO_ld_global_b64:
     case GM_DO_ld_shared_b32:
@@ -166,10 +229,17 @@ static int before(gm_warp *w, const gm_insn *in, shadow s, uint32_t lanes, uint3
     case GM_DO_st_shared:
     case GM_DO_st_shared_b32:
     case GM_DO_st_shared_b64:
-    case GM_DO_st_local:
         used(w, in, s, in->a, lanes);
         return 0;
+    case GM_DO_st_local:
+        used(w, in, s, in->a, lanes);
+        stored_local(w, in, s, lanes);
+        return 0;
     case GM_DO_st_generic:
+        used(w, in, s, in->a, lanes);
+        used_list(w, in, s, in->d, in->n, lanes & ~local_lanes(w, in, s, lanes));
+        stored_local(w, in, s, lanes);
+        return 0;
     case GM_DO_st_global:
     case GM_DO_st_global_b32:
     case GM_DO_st_global_b64:
