@@ -137,7 +137,7 @@ Said = tuple[str, str, str, dict[str, Any]]  # rule, text, remedy, further field
 def misaligned(group: Group) -> Said | None:
     """Runs that begin inside a sector."""
     shape = group.worst[1]
-    run = shape is not None and shape.even and shape.step == group.site.width
+    run = shape is not None and shape.runs == 1
     long = shape is None or shape.bytes >= SECTOR * shape.runs
     if not run and not (long and group.site.sectors <= SPLIT * group.site.sectors_ideal):
         return None

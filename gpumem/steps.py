@@ -21,7 +21,7 @@ class Shape:
     step: int
     """Bytes from lane to lane where that is even; else the distance met most often."""
     runs: int
-    """Pieces of neighbouring items, in the order of the lanes."""
+    """Pieces of memory without a gap, whatever lanes take what of them."""
     bytes: int
     """Distinct bytes."""
     ideal: int
@@ -35,6 +35,8 @@ def shape_of(addresses: Sequence[int | None], width: int) -> Shape:
     Shape(lanes=32, first=0, even=True, step=8, runs=32, bytes=128, ideal=4)
     >>> shape_of([*range(0, 64, 4), *range(256, 320, 4)], 4).runs
     2
+    >>> shape_of([4 * (lane ^ 5) for lane in range(32)], 4).runs
+    1
     """
     active = [(lane, address) for lane, address in enumerate(addresses) if address is not None]
     if not active:
@@ -42,13 +44,13 @@ def shape_of(addresses: Sequence[int | None], width: int) -> Shape:
     places = [address for _, address in active]
     steps = [(b - a) / (j - i) for (i, a), (j, b) in itertools.pairwise(active)]
     usual = max(set(steps), key=lambda step: (steps.count(step), -abs(step))) if steps else width
-    count = len(set(places)) * width
+    sorted_places = sorted(set(places))
     return Shape(
         len(active),
         places[0],
         len(set(steps)) <= 1,
         int(usual),
-        1 + sum(step != width for step in steps),
-        count,
+        1 + sum(b > a + width for a, b in itertools.pairwise(sorted_places)),
+        len(sorted_places) * width,
         -(-len(active) * width // SECTOR),
     )

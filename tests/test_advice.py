@@ -10,16 +10,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from truth import bytes_of, kernel, rows_of
 
 import gpumem
 from gpumem import _core
 from gpumem.advice import RULES, SURE
 from gpumem.chart_shared import accesses_of
+from gpumem.chart_sites import LEAST
 from gpumem.cli import main
+from gpumem.pattern import Pattern
 from gpumem.simulate import trace_stage
 from gpumem.swizzle import Access, Remedy, search
-from gpumem.trace import Trace
+from gpumem.trace import Site, Trace
 
 PAIRS = Path(__file__).parent / "data" / "advice" / "pairs.ptx"
 TEXT = PAIRS.read_text()
@@ -445,6 +449,48 @@ def test_measured_kernels_get_a_warning_where_and_only_where_they_lose(row):
         assert not item.after or item.sure in SURE
         assert all(item.after[name] <= item.now[name] for name in item.after)
     json.dumps([item.to_dict() for item in trace.advice])
+
+
+@st.composite
+def warps(draw):
+    """32 addresses: even steps, pieces, or anything; multiples of the width; some lanes absent."""
+    width = draw(st.sampled_from([1, 2, 4, 8, 16]))
+    start, step = draw(st.integers(0, 64)), draw(st.integers(-40, 600))
+    lanes = draw(st.lists(st.integers(0, 1000), min_size=32, max_size=32) | st.just([step * i for i in range(32)]))
+    low = min(lanes)
+    active = draw(st.integers(1, (1 << 32) - 1) | st.just((1 << 32) - 1))
+    return width, tuple((start + lane - low) * width if active >> i & 1 else None for i, lane in enumerate(lanes))
+
+
+@given(st.lists(st.tuples(warps(), st.sampled_from(["load", "store"]), st.booleans()), min_size=1, max_size=4))
+def test_whatever_lanes_do_advice_is_sound(accesses):
+    sites = []
+    for number, ((width, addresses), kind, shared) in enumerate(accesses):
+        space = "shared" if shared else "global"
+        wide = np.array([[0 if a is None else a for a in addresses]], np.uint64)
+        active = np.array([sum((a is not None) << i for i, a in enumerate(addresses))], np.uint32)
+        counted = np.frombuffer(_core._count(f"{space} {kind}", wide, wide.astype(np.uint32), active, width), np.uint32)
+        one, cost, ideal, last = map(int, counted)
+        row = Pattern(cost, 1, (0, 0, 0), 0, None if shared else "x", addresses, space, width, f"{space} {kind}")
+        counts = {"shared": one, "wavefronts": cost, "wavefronts_ideal": ideal, "conflicts": last, "distinct": (row,)}
+        if not shared:
+            counts = {"requests": one, "sectors": cost, "sectors_ideal": ideal, "lines": last}
+        lanes = sum(a is not None for a in addresses)
+        opcode = f"{kind}.{space}"
+        sites.append(
+            Site(opcode, kind, space, width, "k.cu", number % 2 + 1, number, 1, lanes, patterns=(row,), **counts)
+        )
+    trace = Trace("k", (1, 1, 1), (32, 1, 1), 0, "sm_90", tuple(sites), 9, 200, buffers={"x": 4096})
+    moved, passes = (sum(getattr(site, name) for site in sites) or 1 for name in ("sectors", "wavefronts"))
+    lost = sum(site.sectors - site.sectors_ideal for site in sites) / moved
+    said = set(rules(trace))
+    assert bool(said & {"uncoalesced", "misaligned"}) or lost < 4 * LEAST
+    assert "conflicts" in said or sum(site.conflicts for site in sites) / passes < 4 * LEAST
+    for item in trace.advice:
+        assert all(0 <= item.after[name] <= item.now[name] for name in item.after)
+        assert 0 <= item.share <= 1
+        json.dumps(item.to_dict())
+        assert str(item)
 
 
 def test_a_trace_from_a_file_gets_the_same_advice():
