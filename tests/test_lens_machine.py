@@ -552,6 +552,21 @@ ENDLESS = {
         "limit",
     ),
     "recursion": (DEEP, 4, 256, "limit"),
+    "recursion through a pointer": (
+        call_of("add.u32 %r1, %r1, 1000000; mov.u64 %d9, again;"),
+        4,
+        256,
+        "limit",
+    ),
+    "a flag behind fences that nobody sets": (
+        body(
+            "ld.param.u64 %d1, [p0]; L: membar.gl; ld.volatile.u32 %r1, [%d1]; membar.gl; setp.eq.u32 %p1, %r1, 0; "
+            "@%p1 bra L;"
+        ),
+        300,
+        64,
+        "limit",
+    ),
     "a trap": (body("trap;"), 1, 32, "limit"),
     "an index beyond a branch table": (
         body("mov.u32 %r1, %tid.x; t: .branchtargets A, B; brx.idx %r1, t; A: bra C; B: C:"),
