@@ -16,7 +16,7 @@ except ImportError as error:
 from . import examples as examples
 from .advice import Advice
 from .bench import bench
-from .counted import trace_ladder
+from .counted import TracedLadder, trace_ladder
 from .info import Info, info
 from .kernel import Kernel
 from .ladder import Ladder, ladder
@@ -43,6 +43,7 @@ __all__ = [
     "Stage",
     "Sweep",
     "Trace",
+    "TracedLadder",
     "UsageError",
     "WrongResultError",
     "bench",
