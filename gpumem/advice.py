@@ -139,6 +139,17 @@ class Advice:
         """The rule's."""
         return RULES[self.rule].title
 
+    @property
+    def predicted(self) -> str:
+        """The counts before and after, and what that saves; "" where none are predicted.
+
+        >>> Advice("conflicts", "warning", "", share=0.94, now={"wavefronts": 64}, after={"wavefronts": 2}).predicted
+        '64 -> 2 wavefronts; saves 94% of all wavefronts'
+        """
+        was = ", ".join(f"{self.now[name]:,} -> {count:,} {name}" for name, count in self.after.items())
+        saved = f"; saves {self.share:.0%} of all {next(iter(self.after))}" if self.after and self.share else ""
+        return was + saved
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         plain = asdict(self)
@@ -154,8 +165,7 @@ class Advice:
             said.append(f"  {self.remedy}")
         said += [f"    {line}" for line in self.code]
         if self.after:
-            was = ", ".join(f"{self.now[name]:,} -> {count:,} {name}" for name, count in self.after.items())
-            said.append(f"  predicted: {was} ({self.sure}: {SURE[self.sure]})")
+            said.append(f"  predicted: {self.predicted} ({self.sure}: {SURE[self.sure]})")
         if self.also:
             said.append(f"  also: {', '.join(self.also)}")
         return "\n".join(said)

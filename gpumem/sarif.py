@@ -61,8 +61,7 @@ def result(item: Advice, trace: Trace, file: str | None) -> dict[str, Any]:
         said.append(item.remedy)
     said += [f"{line}." for line in item.code]
     if item.after:
-        was = ", ".join(f"{item.now[name]:,} -> {count:,} {name}" for name, count in item.after.items())
-        said.append(f"Predicted: {was} ({SURE[item.sure]}).")
+        said.append(f"Predicted: {item.predicted} ({SURE[item.sure]}).")
     made: dict[str, Any] = {
         "ruleId": item.rule,
         "ruleIndex": _NAMES.index(item.rule),
