@@ -149,7 +149,8 @@ def parser() -> Parser:
         "--arg out:f32[1024,1024] --arg in:f32[1024,1024]=random --arg 1024\n"
         "gpumem trace triton.ptx --grid 128 --block 128 --shared 16 --arg x:f32[128000]=x.npy --arg out:f32[128000] "
         "--save out=out.npy\n"
-        "gpumem trace --stage transpose/padded --shape 1024,1024 --json | jq .counters",
+        "gpumem trace --stage transpose/padded --shape 1024,1024 --json | jq .counters\n"
+        "gpumem trace --stage transpose/tiled --json > tiled.json; gpumem trace tiled.json --html tiled.html",
     )
     launched(trace)
     trace.add_argument(

@@ -89,7 +89,8 @@ def page(trace: Trace) -> str:
 def comparison_page(compared: Comparison) -> str:
     """Two kernels, before and after, side by side as an HTML page."""
     both = compared.first, compared.second
-    names = [f"{readable(trace.kernel)} ({'before' if i == 0 else 'after'})" for i, trace in enumerate(both)]
+    roles = ("before", "after") if both[0].origin == both[1].origin else tuple(trace.origin for trace in both)
+    names = [f"{readable(trace.kernel)} ({role})" for trace, role in zip(both, roles, strict=True)]
     heads = [f"<h3>{html.escape(name)}</h3>" for name in names]
 
     def side_by_side(parts: Sequence[str]) -> str:

@@ -20,7 +20,13 @@ LENS_ERRORS = (NotImplementedError, ValueError, TypeError, OverflowError, Runtim
 
 
 def run(options: argparse.Namespace) -> Trace:
-    """The trace that the options ask for; arrays and the page are written."""
+    """The trace that the options ask for, or that a file of an earlier one holds; arrays and the page are written."""
+    if options.file and options.file.suffix == ".json":
+        from .advise_command import saved_trace
+
+        saved = saved_trace(options.file)
+        write_page(saved, options)
+        return saved
     check(options)
     limits = {
         "sample": options.sample,
@@ -51,13 +57,15 @@ def profiled(options: argparse.Namespace) -> Trace | Comparison:
             kernel, arguments = kernel_of(options), [parse(text) for text in options.arg]
             values = (argument.value for argument in arguments)
             counted = profile(kernel, *launch_of(options), *values, shared=options.shared)
-        write_page(counted, options)
         if not options.compare:
+            write_page(counted, options)
             return counted
         traced = traced_stage(options, {}) if options.stage else traced_file(options, {})
     except LENS_ERRORS as error:
         raise UsageError(str(error)) from error
-    return traced.compare(counted)
+    compared = traced.compare(counted)
+    write_page(compared, options)
+    return compared
 
 
 def check(options: argparse.Namespace) -> None:
@@ -126,12 +134,13 @@ def shape_of(options: argparse.Namespace) -> tuple[int, ...] | None:
     return None if shape is None else checked_shape(shape)
 
 
-def write_page(trace: Trace, options: argparse.Namespace) -> None:
+def write_page(result: Trace | Comparison, options: argparse.Namespace) -> None:
     """Writes what --html asks for."""
     if options.html:
-        from .report import page
+        from .report import comparison_page, page
 
-        options.html.write_text(page(trace), encoding="utf-8")
+        text = comparison_page(result) if isinstance(result, Comparison) else page(result)
+        options.html.write_text(text, encoding="utf-8")
 
 
 def dim(option: str, text: str) -> tuple[int, ...]:

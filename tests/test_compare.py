@@ -81,6 +81,13 @@ def test_what_cannot_be_compared_is_named(compare, first, second, said):
     assert said in error
 
 
+def test_a_page_of_an_earlier_trace(files, tmp_path, capsys):
+    assert main(["trace", str(files / "tiled.json"), "--html", str(tmp_path / "page.html")]) == 0
+    assert LOADS in capsys.readouterr().out
+    assert "32 wavefronts, 1 would do" in (tmp_path / "page.html").read_text()
+    assert main(["trace", str(files / "broken.json")]) == 2
+
+
 def test_traces_are_plotted_from_their_files(files, tmp_path, capsys):
     assert main(["plot", str(files / "tiled.json"), "--to", str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'tiled.svg'}\n"
