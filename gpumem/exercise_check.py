@@ -26,6 +26,9 @@ SECONDS = 60.0
 MEMORY = 256 << 20
 WIDE = 16
 FEW = 8  # launches that are named
+LONGEST = 1 << 20  # characters of a submission
+# What a compiler would read besides: devices that never end, and other people's files.
+_OUTSIDE = re.compile(r"^[ \t]*#[ \t]*(?:include|embed)\b(?![ \t]*<\w[\w.]*(?:/\w[\w.]*)*>)[^\n]*", re.MULTILINE)
 _ANSWER = re.compile(r"^[ \t]*(?://|#)?[ \t]*answer[ \t]+(\w+)[ \t]*=[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
 
 FAULTS = {
@@ -188,6 +191,12 @@ def said_of(done: Sequence[str]) -> tuple[str, ...]:
 
 def loaded(asked: Exercise, text: str, file: str, arch: str) -> Kernel | Fault:
     """The kernel of a submission, or why there is none."""
+    if len(text) > LONGEST:
+        return Fault("compile", f"the text has {len(text):,} characters: {LONGEST:,} are allowed")
+    if not is_ptx(text) and (outside := _OUTSIDE.search(text)):
+        return Fault(
+            "compile", f"{outside[0].strip()}: an exercise includes the toolkit's headers by their names alone"
+        )
     if not is_ptx(text) and load_nvrtc()[0] is None and find_nvcc()[0] is None:
         Kernel(text, arch=arch, file=file)  # raises UsageError: it says what to install
     try:

@@ -175,6 +175,27 @@ def test_texts_that_are_no_kernel(text, kind):
     assert [fault.kind for fault in found.faults] == [kind]
 
 
+@pytest.mark.parametrize(
+    "line",
+    ['#include "/dev/zero"', "#include </dev/zero>", "#include <../k.cuh>", "# include THIS", '#embed "/etc/passwd"'],
+)
+def test_nothing_is_included_but_headers(line):
+    found = check(10, f"{line}\n{exercise(10).starter}")
+    assert [fault.kind for fault in found.faults] == ["compile"]
+    assert "toolkit's headers" in found.faults[0].text
+
+
+def test_a_text_has_its_limit():
+    assert "characters" in check(10, " " * (1 << 21)).faults[0].text
+
+
+def test_headers_may_be_included():
+    if compiler.load_nvrtc()[0] is None and compiler.find_nvcc()[0] is None:
+        pytest.skip("no NVRTC and no nvcc here")
+    found = check(10, "#include <cuda_fp16.h>\n" + exercise(10).starter, seed=0)
+    assert found.faults[0].kind == "counters"
+
+
 def test_results_cannot_be_known_beforehand():
     one, two, again = (exercise(10).cases(random(seed)) for seed in (1, 2, 1))
     assert [case.label for case in one] != [case.label for case in two]
