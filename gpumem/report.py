@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from . import listing
 from .demangle import readable
+from .metrics import METRICS
 from .pictures import HATCH, STYLE, drawings_of, plural, svg
 from .table import Table
-from .trace import per, together
+from .trace import difference, per, together
 
 if TYPE_CHECKING:
     from .advice import Advice
@@ -58,12 +59,15 @@ padding:.4rem .7rem;margin:.4rem 0;max-width:60rem}
 summary{cursor:pointer;padding:.2rem 0}
 .gm-scroll{overflow-x:auto}
 .gm-scroll table{border-collapse:collapse;font-variant-numeric:tabular-nums}
-.gm-scroll td:last-child{min-width:12rem}
+.gm-scroll td:last-child[style*=left]{min-width:12rem}
 table:not(.gm-src) th,table:not(.gm-src) td{padding:.15rem .6rem;border-bottom:1px solid var(--edge)}
 caption{text-align:left;font-weight:600;padding:.3rem 0}
 .two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,26rem),1fr));gap:0 1.5rem}
 .two>*{min-width:0}
-@media(max-width:30rem){body{padding:0 .6rem 2rem}.site{padding:.4rem .35rem}}
+@media(max-width:30rem){body{padding:0 .6rem 2rem}.site{padding:.4rem .35rem}
+.gm-scroll table{font-size:.85rem}
+.changes small{display:none}}
+.changes small{font-weight:400}
 @media print{.gm-scroll{overflow:visible}}
 """
 
@@ -99,7 +103,7 @@ def comparison_page(compared: Comparison) -> str:
         columns = zip(heads, parts, strict=True)
         return f'<div class="two">{"".join(f"<div>{head}{part}</div>" for head, part in columns)}</div>'
 
-    totals = "".join(wide(table) for table in compared.tables())
+    totals = changes(compared, names)
     sections = [
         ("totals", "What changed", totals),
         ("problems", "Hazards", side_by_side([problems(trace, f"{i + 1}-") for i, trace in enumerate(both)])),
@@ -115,6 +119,38 @@ def comparison_page(compared: Comparison) -> str:
         f"{title}: compared",
         f'<h1>{html.escape(title)}</h1><div class="two">{summaries}</div>',
         [(name, title, body) for name, title, body in sections if body],
+    )
+
+
+def changes(compared: Comparison, names: Sequence[str]) -> str:
+    """The totals of both, in words, with their differences."""
+    words = {metric.name: metric.what for metric in METRICS}
+    ours, theirs = compared.first.counters, compared.second.counters
+    heads = ("count", *names, "difference")
+    rows = []
+    for name in dict.fromkeys([*ours, *theirs]):
+        before, after = ours.get(name), theirs.get(name)
+        if not (before or after):
+            continue
+        broken = html.escape(name).replace("_", "_<wbr>")
+        what = f"{html.escape(words.get(name, name))}<br><small>{broken}</small>" if name in words else broken
+        cells = [f"{value:,}" if value is not None else "not counted" for value in (before, after)]
+        numbers = "".join(
+            f'<td style="text-align:right">{cell}</td>'
+            for cell in (*cells, difference(before, after).replace("-", "−"))
+        )
+        strong = ' style="font-weight:bold"' if name in compared.changed else ""
+        rows.append(
+            f'<tr{strong}><th scope="row" style="text-align:left;font-weight:inherit">{what}</th>{numbers}</tr>'
+        )
+    sides = ["left", *["right"] * 3]
+    head = "".join(
+        f'<th scope="col" style="text-align:{side}">{html.escape(each)}</th>'
+        for each, side in zip(heads, sides, strict=True)
+    )
+    return (
+        '<div class="gm-scroll changes" tabindex="0" role="region" aria-label="What changed"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
