@@ -198,3 +198,17 @@ def test_large_results_ask_for_huge_pages():
         elif inside and line.startswith("VmFlags:"):
             flags = line.split()
     assert "hg" in flags
+
+
+@pytest.mark.parametrize("rows", [300, 3000, 9001])
+def test_large_results_begin_with_a_cache_line(rows):
+    x = np.arange(rows * 333, dtype="f4").reshape(rows, 333)
+    results = [gpumem.transpose(x), gpumem.copy(x[::2]), gpumem.matrix_transpose(x)]
+    assert all(result.ctypes.data % 64 == 0 and result.flags.owndata for result in results)
+    kept = np.empty(1 << 20, "u1")  # NumPy's own memory is left as it is
+    assert kept.flags.owndata
+    longer = results.pop()
+    expected = longer.ravel().tolist()
+    longer.resize(2 * longer.size, refcheck=False)
+    assert longer[: len(expected)].tolist() == expected
+    assert not longer[len(expected) :].any()

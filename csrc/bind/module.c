@@ -11,6 +11,7 @@
 #include "movement.h"
 #include "records.h"
 #include "reduction.h"
+#include "results.h"
 #include "settings.h"
 #include "simt.h"
 #include "simt_count.h"
@@ -21,7 +22,8 @@
 static int execute(PyObject *module)
 {
     gm_state *state = gm_state_of(module);
-    if (PyArray_ImportNumPyAPI() < 0 || gm_dlpack_init(state, module) < 0 || gm_simt_init(state, module) < 0)
+    if (PyArray_ImportNumPyAPI() < 0 || gm_dlpack_init(state, module) < 0 || gm_simt_init(state, module) < 0 ||
+        gm_results_init(state) < 0)
         return -1;
     gm_find_fastest(state);
     return gm_settings_init(state);
@@ -32,6 +34,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     gm_state *state = gm_state_of(module);
     Py_VISIT(state->array_type);
     Py_VISIT(state->lens_type);
+    Py_VISIT(state->results);
     return 0;
 }
 
@@ -41,6 +44,7 @@ static int clear(PyObject *module)
     gm_owner_poll(state); /* what is still under way is left to the end of the process */
     Py_CLEAR(state->array_type);
     Py_CLEAR(state->lens_type);
+    Py_CLEAR(state->results);
     gm_dlpack_clear(state);
     return 0;
 }

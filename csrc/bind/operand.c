@@ -1,6 +1,7 @@
 #include "operand.h"
 #include "place.h"
 #include "raise.h"
+#include "results.h"
 #include "../base/overlap.h"
 #include <string.h>
 
@@ -119,12 +120,6 @@ void gm_operand_release(gm_operand *operand)
         gm_dlpack_release(&operand->tensor);
 }
 
-static PyObject *new_array(PyArray_Descr *descr, int ndim, const int64_t *shape)
-{
-    Py_INCREF((PyObject *)descr);
-    return PyArray_NewFromDescr(&PyArray_Type, descr, ndim, (npy_intp *)shape, NULL, NULL, 0, NULL);
-}
-
 /* Items of size 0 (V0, S0, U0): NumPy's copies have room for one character, cleared. What is to be moved is nothing. */
 static PyObject *new_array_of_nothing(PyArrayObject *like, int ndim, const int64_t *shape)
 {
@@ -146,7 +141,7 @@ int gm_operand_empty(gm_state *state, const gm_operand *like, int ndim, const in
         result->descr = NULL;
         return 0;
     }
-    PyObject *array = like->array.itemsize > 0 ? new_array(like->descr, ndim, shape)
+    PyObject *array = like->array.itemsize > 0 ? gm_new_result(state, like->descr, ndim, shape)
                                                : new_array_of_nothing((PyArrayObject *)like->object, ndim, shape);
     if (!array)
         return -1;

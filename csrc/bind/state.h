@@ -15,6 +15,7 @@ typedef struct gm_state {
     gm_stage_id fastest[2][GM_LESSON_COUNT]; /* by gm_device_kind: the last row of each; GM_STAGE_COUNT without rows */
     PyTypeObject *array_type;                /* gpumem.Array: our own DLPack producer (dlpack_array.c) */
     PyTypeObject *lens_type;                 /* gpumem._core.Lens (simt.c) */
+    PyObject *results;                       /* the memory of large NumPy arrays that we make (results.c) */
     gm_dlpack_names names;
     _Atomic(gm_kept *) kept; /* owners of memory that a stream still works on (owner.c) */
 } gm_state;
