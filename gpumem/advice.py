@@ -91,7 +91,7 @@ RULES = {
 }
 
 SURE = {
-    "proven": "counted at every address that was traced, moved as described, by the rules measured on hardware",
+    "proven": "counted at the addresses of the first block, whose costs add up to those of all, moved as described",
     "computed": "counted from the addresses that were recorded, taken to stand for all",
     "likely": "holds if the accesses can be arranged as described",
 }
