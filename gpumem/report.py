@@ -74,7 +74,7 @@ caption{text-align:left;font-weight:600;padding:.3rem 0}
 
 def page(trace: Trace) -> str:
     """The report of one trace as an HTML page."""
-    items = trace.advice
+    items = advice_of(trace)
     sections = [
         ("problems", "Hazards", problems(trace)),
         ("advice", "Advice", "".join(advice_note(trace, item, "") for item in items)),
@@ -107,7 +107,11 @@ def comparison_page(compared: Comparison) -> str:
     sections = [
         ("totals", "What changed", totals),
         ("problems", "Hazards", side_by_side([problems(trace, f"{i + 1}-") for i, trace in enumerate(both)])),
-        ("source", "Source", side_by_side([source(trace, trace.advice, f"{i + 1}-") for i, trace in enumerate(both)])),
+        (
+            "source",
+            "Source",
+            side_by_side([source(trace, advice_of(trace), f"{i + 1}-") for i, trace in enumerate(both)]),
+        ),
         ("accesses", "Accesses", side_by_side([accesses(trace, f"{i + 1}-") for i, trace in enumerate(both)])),
     ]
     title = " and ".join(dict.fromkeys(readable(trace.kernel) for trace in both))
@@ -250,6 +254,11 @@ def finding_place(trace: Trace, found: Finding | Advice) -> tuple[str, int]:
     return (name, found.line) if name in trace.source and found.line else (listing.PTX, found.ptx_line)
 
 
+def advice_of(trace: Trace) -> list[Advice]:
+    """What to change, but for hazards: these have a section of their own."""
+    return [item for item in trace.advice if item.rule != "hazards"]
+
+
 def advice_note(trace: Trace, item: Advice, prefix: str | None) -> str:
     """An advice in a box; folded where it stands at its line."""
     where = link(trace, item, prefix)
@@ -275,7 +284,7 @@ def source(trace: Trace, items: Sequence[Advice], prefix: str = "") -> str:
     for found in trace.findings:
         notes.setdefault(finding_place(trace, found), []).append(finding_note(trace, found, None))
     for item in items:
-        if item.level != "none" and item.rule != "hazards":
+        if item.level != "none":
             notes.setdefault(finding_place(trace, item), []).append(advice_note(trace, item, None))
 
     def beside(name: str, line: int) -> str:
@@ -349,7 +358,7 @@ def spectrum(site: Site) -> str:
 
 def counts(trace: Trace) -> str:
     """All counts as tables."""
-    return "".join(wide(table) for table in trace.tables())
+    return "".join(wide(table) for table in trace.count_tables())
 
 
 def wide(table: Table) -> str:

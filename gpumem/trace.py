@@ -341,10 +341,11 @@ class Trace(Shown):
 
     def tables(self) -> list[Table]:
         """The sites, the totals, and what was found."""
-        made = [self._site_table(), self._total_table()]
-        if self.findings:
-            made.append(self._finding_table())
-        return made
+        return [*self.count_tables(), self._finding_table()] if self.findings else self.count_tables()
+
+    def count_tables(self) -> list[Table]:
+        """The sites and the totals."""
+        return [self._site_table(), self._total_table()]
 
     def _title(self) -> str:
         place = "executed by the lens" if self.origin == "lens" else "counted by Nsight Compute"

@@ -17,7 +17,7 @@ from gpumem.report import comparison_page, document, page, together
 from gpumem.simulate import trace_stage
 from gpumem.trace import Trace
 
-VOID = {"meta", "br", "hr", "input", "img", "link", "rect", "path", "use"}
+VOID = {"meta", "br", "wbr", "hr", "input", "img", "link", "rect", "path", "use"}
 STAGES = ["transpose/naive", "transpose/tiled", "transpose/swizzled", "layout/aos_fields", "reduce/strided"]
 
 
