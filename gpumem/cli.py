@@ -178,10 +178,12 @@ def parser() -> Parser:
         "the same for a GPU, counted by Nsight Compute (ncu)",
         "gpumem profile --stage transpose/padded --shape 8192,8192\n"
         "gpumem profile tile.cu --kernel tile --grid 32,32 --block 32,8 --arg out:f32[1024,1024] "
-        "--arg in:f32[1024,1024]=random --arg 1024 --compare",
+        "--arg in:f32[1024,1024]=random --arg 1024 --compare\n"
+        "gpumem profile report.ncu-rep --explain",
     )
     launched(profile)
     profile.set_defaults(save=[])
+    profile.add_argument("--explain", action="store_true", help="what each counter says, its value here and its ideal")
     profile.add_argument("--compare", action="store_true", help="next to what the lens counts of the same launch")
     profile.add_argument("--html", type=Path, metavar="FILE", help="also write the report as a page")
 

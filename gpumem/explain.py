@@ -1,11 +1,12 @@
 """The counters that matter for memory, one sentence each: what a number means, its formula, and what it should be.
 
-Names are Nsight Compute's, the same from sm_75 to sm_120; beside each stands what nvprof called it, as far as NVIDIA's
-guide from one to the other has it.
+Names are Nsight Compute's, the same from sm_75 to sm_120 where nothing else is said; beside each stands what nvprof
+called it, as far as NVIDIA's guide from one to the other has it. Where a profile has counted one, that is its value.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -184,7 +185,7 @@ EXPLAINED: tuple[Explained, ...] = (
     Explained(
         "dram__bytes_read.sum",
         "Bytes that come from memory: what no cache had.",
-        "a sum over the channels",
+        "a sum over the channels; sm_120 has dram__bytes.sum alone, with those written",
         "each byte of the inputs once",
         "dram_read_bytes",
     ),
@@ -201,6 +202,20 @@ EXPLAINED: tuple[Explained, ...] = (
         "active warps / most warps",
         "enough that bytes under way cover bandwidth x latency, not 100 %",
         "achieved_occupancy",
+    ),
+    Explained(
+        "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio",
+        "Warps that wait for a value from global or local memory: high where memory binds.",
+        "warps that wait so / instructions issued",
+        "none: a memory-bound kernel waits",
+        "stall_memory_dependency",
+    ),
+    Explained(
+        "smsp__average_warps_issue_stalled_lg_throttle_per_issue_active.ratio",
+        "Warps that wait to hand over a global access: too many narrow ones, which wider ones would replace.",
+        "warps that wait so / instructions issued",
+        "0",
+        "stall_memory_throttle",
     ),
 )
 
@@ -232,6 +247,10 @@ class Explanation(Shown):
     def __init__(self, trace: Trace | None = None, rows: Iterable[Explained] = EXPLAINED) -> None:
         self.trace, self.rows = trace, tuple(rows)
 
+    def to_json(self) -> str:
+        """The same as JSON."""
+        return json.dumps(self.to_dict(), indent=1)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         counters = []
@@ -242,9 +261,12 @@ class Explanation(Shown):
         return {"schema": "gpumem.metrics/1", "counters": counters}
 
     def _numbers(self, row: Explained) -> tuple[float | None, float | None]:
-        if self.trace is None or row.value is None:
+        if self.trace is None:
             return None, None
-        return row.value(self.trace), row.ideal_of(self.trace) if row.ideal_of else None
+        ideal = row.ideal_of(self.trace) if row.ideal_of else None
+        if row.name in self.trace.measured:
+            return self.trace.measured[row.name], ideal
+        return (row.value(self.trace), ideal) if row.value else (None, None)
 
     def tables(self) -> list[Table]:
         """Two lines a counter: its name (and numbers), and what it means."""

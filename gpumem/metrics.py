@@ -93,6 +93,21 @@ METRICS: tuple[Metric, ...] = (
 )
 
 
+# Metrics that older chips have not, and the first compute capability that has them (`ncu --query-metrics`).
+SINCE = {
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_stsm.sum": 90,
+}
+
+
+def known_to(capability: int | None, names: Iterable[str]) -> list[str]:
+    """Of metrics' names those that a chip of that compute capability has; None: all.
+
+    >>> known_to(80, ["smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_stsm.sum", "smsp__inst_executed.sum"])
+    ['smsp__inst_executed.sum']
+    """
+    return [name for name in names if capability is None or SINCE.get(name, 0) <= capability]
+
+
 def add_up(sites: Iterable[Counted]) -> dict[str, int]:
     """Every metric of the table, from sites."""
     rows = list(sites)

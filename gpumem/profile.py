@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import ncu
+from . import _core, ncu
 from .arguments import lay_out
 from .device_counters import ONLY_RANGES, by_rung, child, command
 from .errors import UsageError
 from .kernel import Dim, Kernel, dims, size
 from .launch import job_of
-from .metrics import INSTRUCTIONS, METRICS, THREAD_INSTRUCTIONS
+from .metrics import INSTRUCTIONS, METRICS, THREAD_INSTRUCTIONS, known_to
 from .trace import Site, Trace
 
 COUNTED = (INSTRUCTIONS, THREAD_INSTRUCTIONS, *(metric.name for metric in METRICS))
@@ -38,11 +38,12 @@ NOTE = (
 )
 
 
-def profile(kernel: Kernel, grid: Dim, block: Dim, /, *args: Any, shared: int = 0) -> Trace:
+def profile(kernel: Kernel, grid: Dim, block: Dim, /, *args: Any, shared: int = 0, more: Sequence[str] = ()) -> Trace:
     """Runs a launch on the GPU under Nsight Compute, in a child process: a report of the shape of `kernel.trace`'s.
 
     The arguments are as there; arrays are copied to the device and stay as they are here. `trace.compare(profile)`
-    shows both side by side. Needs a GPU, `ncu`, and the permission to read counters.
+    shows both side by side. more: further metrics of Nsight Compute to count. Needs a GPU, `ncu`, and the permission to
+    read counters.
 
     Raises UsageError (a ValueError) where one of these is missing, or where the launch fails.
 
@@ -60,12 +61,14 @@ def profile(kernel: Kernel, grid: Dim, block: Dim, /, *args: Any, shared: int = 
         path = Path(folder) / "job"
         path.write_bytes(pickle.dumps(job))
         start = child("gpumem.launch", "main(sys.argv[1])")
-        launches, rows = counted([sys.executable, "-c", start, str(path)], Path(folder) / "report")
+        launches, rows = counted([sys.executable, "-c", start, str(path)], Path(folder) / "report", more=more)
     source = {**kernel.source, "ptx": kernel.ptx}
     return trace_of(launches, rows, dynamic, kernel.arch, source)
 
 
-def profile_stage(lesson: str, stage: str, shape: Sequence[int] | None = None, dtype: Any = "float32") -> Trace:
+def profile_stage(
+    lesson: str, stage: str, shape: Sequence[int] | None = None, dtype: Any = "float32", *, more: Sequence[str] = ()
+) -> Trace:
     """A stage of the ladder on the GPU under Nsight Compute. PyTorch holds the arrays.
 
     Raises UsageError as `profile` does, and for names that do not exist.
@@ -76,7 +79,7 @@ def profile_stage(lesson: str, stage: str, shape: Sequence[int] | None = None, d
     rungs = rungs_of([stage_named(lesson, stage)])
     with tempfile.TemporaryDirectory(prefix="gpumem-profile-") as folder:
         asked = command(lesson, shape, dtype, rungs[0][0])
-        launches, rows = counted(asked, Path(folder) / "report", ONLY_RANGES)
+        launches, rows = counted(asked, Path(folder) / "report", more=more)
     found = by_rung(launches, [name for name, _, _ in rungs])
     if not found:
         raise UsageError(f"{lesson}/{stage} cannot take such an array")
@@ -84,17 +87,25 @@ def profile_stage(lesson: str, stage: str, shape: Sequence[int] | None = None, d
 
 
 def counted(
-    asked: Sequence[str], report: Path, options: Sequence[str] = ONLY_RANGES
+    asked: Sequence[str], report: Path, options: Sequence[str] = ONLY_RANGES, more: Sequence[str] = ()
 ) -> tuple[list[ncu.Launch], list[dict[str, str]]]:
-    """The launches of a command, and the instructions of their kernels with what each cost."""
-    wanted = ["--section", "SourceCounters", "--metrics", ",".join(COUNTED), *options]
-    ncu.run_under(asked, report, wanted)
-    launches = ncu.parse_raw(ncu.page(report, "raw"), COUNTED)
+    """The launches of a command, and the instructions of their kernels with what each cost. more: other metrics."""
+    metrics = known_to(capability(), dict.fromkeys([*COUNTED, *more]))
+    ncu.run_under(asked, report, ["--section", "SourceCounters", "--metrics", ",".join(metrics), *options])
+    launches = ncu.parse_raw(ncu.page(report, "raw"), metrics)
     lines = source_lines(ncu.page(report, "source", "--print-source", "cuda,sass"))
     rows = source_rows(ncu.page(report, "source", "--print-source", "sass"))
     for row in rows:
         row["file"], row["line"] = lines.get(row["Address"], ("", "0"))
     return launches, rows
+
+
+def capability() -> int | None:
+    """Of the first CUDA device, as 90; None where that is not known."""
+    for device in _core._cuda()["devices"]:
+        major, minor = device["capability"]
+        return int(10 * major + minor)
+    return None
 
 
 def trace_of(
@@ -106,10 +117,12 @@ def trace_of(
 ) -> Trace:
     """A report of launches: totals are sums, the launch is the largest."""
     first = max(launches, key=lambda launch: launch.grid)
-    total: dict[str, int] = dict.fromkeys(COUNTED, 0)
+    total: dict[str, float] = dict.fromkeys(COUNTED, 0)
     for launch in launches:
         for name in COUNTED:
-            total[name] += int(launch.counters[name])
+            total[name] += int(launch.counters.get(name, 0))
+    if len(launches) == 1:  # ratios have no sum
+        total |= launches[0].counters
     names = dict.fromkeys(launch.kernel for launch in launches)
     return Trace(
         " + ".join(names),
@@ -118,8 +131,8 @@ def trace_of(
         shared,
         arch,
         tuple(site_of(row) for row in rows if row["Address Space"] != "-"),
-        total[INSTRUCTIONS],
-        total[THREAD_INSTRUCTIONS],
+        int(total[INSTRUCTIONS]),
+        int(total[THREAD_INSTRUCTIONS]),
         origin="ncu",
         measured=total,
         notes=(NOTE,),

@@ -205,7 +205,7 @@ class Trace(Shown):
     ended: str = ""
     why: str = ""
     origin: str = "lens"
-    measured: Mapping[str, int] = field(default_factory=dict)  # by Nsight Compute, where that is the origin
+    measured: Mapping[str, Any] = field(default_factory=dict)  # by Nsight Compute, where that is the origin
     notes: tuple[str, ...] = ()
     source: Mapping[str, str] = field(default_factory=dict)  # texts by file name, for the listing
     counts: str = ""  # "exact" for the chip's machine code, "approximate: ..." with the lines, or not compared with it
@@ -416,7 +416,11 @@ class Trace(Shown):
     def _total_table(self) -> Table:
         words = {metric.name: metric.what for metric in METRICS}
         words |= {INSTRUCTIONS: "warp instructions", THREAD_INSTRUCTIONS: "thread instructions"}
-        rows = [(name, f"{value:,}", words.get(name, "")) for name, value in self.counters.items() if value]
+        rows = [
+            (name, f"{value:,}" if isinstance(value, int) else f"{value:,.2f}", words.get(name, ""))
+            for name, value in self.counters.items()
+            if value
+        ]
         return Table("Totals", (Column("metric", "left"), Column("count"), Column("", "left", prose=True)), rows)
 
     def _finding_table(self) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from .kernel import Kernel
 from .ladder import checked_dtype, checked_shape
 from .specs import Argument, parse
 from .trace import Comparison, Trace
+
+if TYPE_CHECKING:
+    from .explain import Explanation
+    from .ncu_file import Report
 
 # What the lens raises for a kernel, a launch or arguments that cannot be meant.
 LENS_ERRORS = (NotImplementedError, ValueError, TypeError, OverflowError, RuntimeError)
@@ -42,24 +46,35 @@ def run(options: argparse.Namespace) -> Trace:
     return trace
 
 
-def profiled(options: argparse.Namespace) -> Trace | Comparison:
-    """What the hardware counts of the launch; with --compare next to what the lens counts."""
+def profiled(options: argparse.Namespace) -> Trace | Comparison | Report | Explanation:
+    """What the hardware counts of the launch, or has counted in a report that was written.
+
+    With --compare next to what the lens counts, with --explain what each metric says.
+    """
+    from .explain import EXPLAINED, Explanation
+    from .ncu_file import SUFFIX, Report, read
     from .profile import profile, profile_stage
 
+    if options.file and options.file.suffix == SUFFIX:
+        traces = read(options.file)
+        if options.explain:
+            return Explanation(traces[0])
+        return traces[0] if len(traces) == 1 else Report(tuple(traces))
     check(options)
+    more = [row.name for row in EXPLAINED] if options.explain else []
     try:
         if options.stage:
             lesson, stage = stage_of(options)
-            counted = profile_stage(lesson, stage, shape_of(options), checked_dtype(options.dtype).name)
+            counted = profile_stage(lesson, stage, shape_of(options), checked_dtype(options.dtype).name, more=more)
         else:
             if options.cluster:
                 raise UsageError("--cluster: a profile takes the clusters that the kernel itself declares")
             kernel, arguments = kernel_of(options), [parse(text) for text in options.arg]
             values = (argument.value for argument in arguments)
-            counted = profile(kernel, *launch_of(options), *values, shared=options.shared)
+            counted = profile(kernel, *launch_of(options), *values, shared=options.shared, more=more)
         if not options.compare:
             write_page(counted, options)
-            return counted
+            return Explanation(counted) if options.explain else counted
         traced = traced_stage(options, {}) if options.stage else traced_file(options, {})
     except LENS_ERRORS as error:
         raise UsageError(str(error)) from error
