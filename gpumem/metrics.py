@@ -85,7 +85,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     *(
         Metric(
-            f"smsp__sass_inst_executed_op_{space}_{op}.sum", (kind,), space, "executions", f"{space} {kind}s executed"
+            f"smsp__sass_inst_executed_op_{space}_{op}.sum", (kind,), space, "active", f"{space} {kind}s executed"
         )
         for space in ("global", "shared")
         for op, kind in (("ld", "load"), ("st", "store"))
@@ -123,6 +123,6 @@ def adds(metric: Metric, site: Counted) -> bool:
     """
     if site.kind not in metric.kinds:
         return False
-    if metric.counter == "executions":
+    if metric.counter == "active":
         return site.space == metric.space
     return (site.space == "local") == (metric.space == "local")

@@ -110,6 +110,11 @@ class Site:
         """
         return where(self.file, self.line, self.ptx_line)
 
+    @property
+    def active(self) -> int:
+        """Executions with an active lane, of instructions that the machine has: what Nsight Compute calls executed."""
+        return self.shared if self.space == "shared" else self.requests
+
     def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
         lists = {name: [pattern.to_dict() for pattern in getattr(self, name)] for name in PATTERNS}

@@ -40,11 +40,5 @@ def bytes_of(buffer: int | str) -> np.ndarray:
 
 
 def counters_of(trace: gpumem.Trace) -> dict[str, int]:
-    """A trace's counters, and executed instructions by space and kind, which the record has too."""
-    counted = dict(trace.counters)
-    for space in ("global", "shared"):
-        for op, kind in (("ld", "load"), ("st", "store")):
-            counted[EXECUTED.format(space, op)] = sum(
-                site.executions for site in trace.sites if (site.space, site.kind) == (space, kind)
-            )
-    return counted
+    """A trace's counters."""
+    return dict(trace.counters)

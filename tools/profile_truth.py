@@ -3,6 +3,7 @@
 
 usage: tools/profile_truth.py count FOLDER [KIND...]   with a GPU, ncu and ptxas: FOLDER/KIND.json, tile.ncu-rep
        tools/profile_truth.py table FOLDER [OUT]       anywhere: profiles.json and profiles.md of what was counted
+                                                       (notebooks/data/h200/profiles)
        tools/profile_truth.py copies FOLDER            on a GPU: wavefronts of cp.async with scattered addresses
 
 Few metrics, one process for many launches: about two minutes. The launches are those of the tests.
@@ -10,6 +11,7 @@ Few metrics, one process for many launches: about two minutes. The launches are 
 
 import json
 import random
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -70,7 +72,7 @@ def launches() -> Iterator[Launch]:
         yield Launch(truth_tests.case_id(row), kernel, row["grid"], row["block"], arguments, row["dynamic_shared"])
     index = truth_tests.random_index()
     for i, (name, grid, block, arguments) in enumerate(truth_tests.LAUNCHES):
-        n = truth_tests.N * (33 if "strided" in name and "red_" not in name else 2)
+        n = truth_tests.N * (33 if "strided" in name and "red_" not in name else 4)
         held = {"a": np.zeros(n, "f4"), "b": np.zeros(2 * truth_tests.N, "f4"), "ix": index}
         kernel = truth.kernel("lesson_kernels", name)
         label = truth_tests.LESSONS[i]["kernel"].removeprefix("void ").split("(")[0]
@@ -280,6 +282,12 @@ def as_launch(row: dict[str, Any]) -> ncu.Launch:
     return ncu.Launch(row["kernel"], tuple(row["grid"]), tuple(row["block"]), row["label"], values)
 
 
+def version_of(text: str) -> str:
+    """Of what `ncu --version` prints."""
+    found = re.search(r"Version (\S+)", text)
+    return found[1] if found else text.strip()
+
+
 def table(folder: Path, out: Path) -> None:
     """The comparison of every launch, as data and as a table."""
     data = json.loads((folder / "truth.json").read_text())
@@ -296,7 +304,7 @@ def table(folder: Path, out: Path) -> None:
             how = {"machine_code": True, "seconds": 60, **row["options"]}
             trace = gpumem.trace_stage(row["lesson"], row["stage"], shape, row["dtype"], **how)
             rows.append(compared(name, "ladder", trace, trace_of(found[name], [], 0, "sm_90", {})))
-    head = {"schema": "gpumem.profiles/1", "device": "NVIDIA H200", "ncu": data["ncu"].splitlines()[-1].strip()}
+    head = {"schema": "gpumem.profiles/1", "device": "NVIDIA H200", "ncu": version_of(data["ncu"])}
     lines = ",\n".join(json.dumps(row) for row in rows)
     (out / "profiles.json").write_text(f'{json.dumps(head)[:-1]}, "rows": [\n{lines}\n]}}\n')
     (out / "profiles.md").write_text(page(head, rows))
@@ -312,7 +320,7 @@ def page(head: dict[str, Any], rows: list[dict[str, Any]]) -> str:
         "# The lens beside Nsight Compute",
         "",
         f"Every measured launch and every rung of the ladder, executed by the lens on a CPU and counted by Nsight "
-        f"Compute ({head['ncu']}) on an {head['device']}: {len(rows)} launches, {exact} bound exactly to machine code, "
+        f"Compute {head['ncu']} on an {head['device']}: {len(rows)} launches, {exact} bound exactly to machine code, "
         f"{same} with all of {len(METRICS)} metrics equal. Written by tools/profile_truth.py; profiles.json has every "
         "number.",
         "",
