@@ -288,14 +288,10 @@ def too_much(trace: Trace, case: Case, most: Most) -> list[Fault]:
             count = sum(getattr(site, counter) for site in sites)
             if limit is not None and count > limit:
                 site = max(sites, key=excess_of(counter))
-                faults.append(
-                    Fault(
-                        "counters",
-                        f"{what} take {count:,} {counter}, {limit:,} would do; here {described(site)}",
-                        site.where,
-                        case.label,
-                    )
-                )
+                spread = counter == "sectors" and sum(s.sectors - s.sectors_ideal for s in sites) > 0
+                why = described(site) if spread else f"{site.opcode} is executed {lanes_of(site)}"
+                text = f"{what} take {count:,} {counter}, {limit:,} would do; here {why}"
+                faults.append(Fault("counters", text, site.where, case.label))
                 break
     shared = [site for site in trace.sites if site.conflicts > 0]
     if sum(site.conflicts for site in shared) > most.conflicts:
@@ -330,6 +326,11 @@ def excess_of(counter: str) -> Callable[[Site], float]:
     if counter == "sectors":
         return lambda site: site.sectors - site.sectors_ideal
     return lambda site: site.requests - site.lanes / 32
+
+
+def lanes_of(site: Site) -> str:
+    """How often an instruction is executed, and by how many lanes."""
+    return f"{site.executions:,} times, with {per(site.lanes, site.executions)} lanes of {site.width} bytes"
 
 
 def described(site: Site) -> str:

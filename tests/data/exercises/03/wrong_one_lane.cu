@@ -1,4 +1,4 @@
-// fails: counters: would do
+// fails: counters: times, with 1.00 lanes of 4 bytes
 // One lane of each warp does the work of all: every request is ideal for its one lane.
 extern "C" __global__ void advance(float *data, float dt, int n, int pitch)
 {
