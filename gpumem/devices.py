@@ -46,8 +46,8 @@ class Device:
     """A GPU's limits. Bandwidths are bytes a second, clocks hertz.
 
     `memory_peak` is the data sheet's; `copy` what a copy reached, read and written bytes together, 0 where nobody
-    measured it. `l2_sectors` are the 32-byte sectors that the second-level cache hands out or takes in a second, all
-    together, 0 where it is not known.
+    measured it. `l2_reads` and `l2_writes` are the 32-byte sectors that the second-level cache hands out and takes in a
+    second, 0 where nobody measured them.
     """
 
     name: str
@@ -59,7 +59,8 @@ class Device:
     memory_bytes: int = 0
     tensor_clock: float = 0.0
     copy: float = 0.0
-    l2_sectors: float = 0.0
+    l2_reads: float = 0.0
+    l2_writes: float = 0.0
     source: str = ""
 
     @property
@@ -140,7 +141,9 @@ DEVICES: tuple[Device, ...] = (
     _row("H100 NVL", 90, 132, 1785, 3938, 50, 94, _HOPPER, tensor_clock=1.545e9),
     _row("H100", 90, 132, 1980, 3352, 50, 80, _HOPPER, tensor_clock=1.83e9),
     # What was measured on one: notebooks/data/h200. The second-level cache by its reads of what lies in it.
-    _row("H200", 90, 132, 1980, 4800, 60, 141, _H200, tensor_clock=1.83e9, copy=4.25e12),
+    _row(
+        "H200", 90, 132, 1980, 4800, 60, 141, _H200, tensor_clock=1.83e9, copy=4.25e12, l2_reads=209e9, l2_writes=125e9
+    ),
     _row("B200", 100, 148, 1965, 8000, 126, 180, _BLACKWELL, tensor_clock=1.85e9),
     _row("RTX 5090", 120, 170, 2407, 1792, 96, 32, _GEFORCE50),
 )

@@ -1,10 +1,11 @@
 """The speed of light of a trace: the time that each resource of a device alone would need, and so what binds.
 
-Four resources, each with what the trace asks of it and what the device gives of it in a second:
+Five resources, each with what the trace asks of it and what the device gives of it in a second:
 
 ==============  ==================================================================  ====================================
 memory          bytes that must come from it and go to it                           the measured copy, else the peak
-L2 sectors      32-byte sectors of all global and local accesses                    `Device.l2_sectors`
+L2 reads        32-byte sectors that loads and atomics touch                        `Device.l2_reads`
+L2 writes       32-byte sectors that stores and atomics touch                       `Device.l2_writes`
 L1 wavefronts   passes through shared memory and the first-level cache              one a multiprocessor and clock
 issue slots     warp instructions, of the PTX                                       four a multiprocessor and clock
 ==============  ==================================================================  ====================================
@@ -107,20 +108,24 @@ def speed_of_light(trace: Trace, on: str | Device | Mapping[str, Any] | None = N
     >>> trace = gpumem.Kernel(gpumem.examples.COPY).trace(512, 128, out, x, 1 << 16)
     >>> light = speed_of_light(trace, "H200")
     >>> light.binds, [round(bound.amount) for bound in light.bounds][:2]
-    ('memory', [524288, 16384])
+    ('memory', [524288, 8192])
     """
     if trace.origin != "lens":
         raise UsageError("the speed of light is that of a trace of the lens: a profile has been timed by the hardware")
     where = device(on)
     read, written = memory_bytes(trace)
-    sectors = sum(site.sectors for site in trace.sites) * trace.scale
+    loads, stores = (
+        sum(site.sectors for site in trace.sites if site.kind in kinds + ATOMS) * trace.scale
+        for kinds in (READS, WRITES)
+    )
     passes = sum(map(wavefronts, trace.sites)) * trace.scale
     return SpeedOfLight(
         trace.kernel,
         where,
         (
             Bound("memory", read + written, "bytes", where.bandwidth),
-            Bound("L2 sectors", sectors, "sectors", where.l2_sectors),
+            Bound("L2 reads", loads, "sectors", where.l2_reads),
+            Bound("L2 writes", stores, "sectors", where.l2_writes),
             Bound("L1 wavefronts", passes, "passes", where.l1_wavefronts),
             Bound("issue slots", trace.instructions * trace.scale, "warp instructions", where.issue),
         ),

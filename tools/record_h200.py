@@ -1,7 +1,7 @@
 """Records the curves of notebooks/data on a machine with an H200: every lesson's, and the CPU's beside them.
 
-usage: python tools/record_h200.py record OUT [--seconds S] [--dry]    on the machine with the GPU: OUT/curves.jsonl
-       python tools/record_h200.py unpack CURVES                       into notebooks/data, and the figures
+usage: python tools/record_h200.py record OUT [--seconds S] [--only ...] [--dry]     on that machine: OUT/curves.jsonl
+       python tools/record_h200.py unpack CURVES                                    into notebooks/data
 
 A recording stops by itself after S seconds (250), between two sweeps; what it has by then is whole. --dry counts in the
 lens instead, and measures the CPU on small arrays: it tries the script out where there is no GPU.
@@ -56,57 +56,66 @@ CPU = [
 ]
 
 
+PATTERNS = (
+    *(("ld", 4, apart) for apart in (4, 32, 64, 128, 256, 1024)),
+    *(("ld", 16, apart) for apart in (16, 128)),
+    *(("st", 4, apart) for apart in (4, 8, 16, 32, 64, 128, 256, 1024, 4096)),
+    *(("st", 16, apart) for apart in (16, 32, 128)),
+)
+PROBE = r"""
+extern "C" __global__ void probe(char *x, unsigned *out, unsigned mask, int rounds)
+{
+    unsigned lane = threadIdx.x % 32, warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, sum = 0;
+    unsigned warps = gridDim.x * blockDim.x / 32;
+#pragma unroll 8
+    for (int r = 0; r < rounds; r++) {
+        unsigned long long byte = ((unsigned long long)(r * warps + warp) * 32 + lane) * APART;
+        TYPE *at = (TYPE *)(x + (byte & mask) + byte / (mask + 1ull) * 32 % APART); /* other sectors the next time */
+        ACCESS;
+    }
+    if (sum == 12345) *out = sum;
+}
+"""
+ACCESSES = {
+    ("ld", 4): ("unsigned", 'unsigned v; asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(v) : "l"(at)); sum += v'),
+    ("ld", 16): (
+        "uint4",
+        'uint4 v; asm volatile("ld.global.cg.v4.u32 {%0,%1,%2,%3}, [%4];" '
+        ': "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(at)); sum += v.x ^ v.y ^ v.z ^ v.w',
+    ),
+    ("st", 4): ("unsigned", "*at = r"),
+    ("st", 16): ("uint4", "*at = make_uint4(r, r, r, r)"),
+}
+
+
 def l2_speed():
-    """What the second-level cache hands out and takes, bytes a second: kernels that go over 24 MiB again and again."""
+    """What the second-level cache hands out and takes: warps' accesses a second to 16 MiB of it, by pattern.
+
+    A row: load or store, bytes of a lane, bytes from one lane to the next, accesses of a warp, seconds.
+    """
     import cupy
 
-    source = r"""
-    extern "C" __global__ void reads(const uint4 *x, unsigned *out, int n, int rounds)
-    {
-        unsigned sum = 0;
-        for (int r = 0; r < rounds; r++)
-    #pragma unroll 8
-            for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
-                uint4 v;
-                asm volatile("ld.global.cg.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                             : "l"(x + (i + r * 997) % n));
-                sum += v.x ^ v.y ^ v.z ^ v.w;
-            }
-        if (sum == 12345) *out = sum;
-    }
-    extern "C" __global__ void writes(uint4 *x, int n, int rounds)
-    {
-        for (int r = 0; r < rounds; r++)
-            for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-                x[i] = make_uint4(r, i, r, i);
-    }
-    extern "C" __global__ void corners(unsigned *x, int n, int rounds)
-    {
-        for (int r = 0; r < rounds; r++)
-            for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-                x[8LL * i] = r + i;
-    }
-    """
-    module = cupy.RawModule(code=source)
-    size, rounds, found = 24 << 20, 40, {}
-    x, out = cupy.zeros(size // 4, "u4"), cupy.zeros(1, "u4")
-    sms = cupy.cuda.Device().attributes["MultiProcessorCount"]
-    calls = {
-        "reads": (module.get_function("reads"), (x, out, size // 16, rounds), size * rounds),
-        "writes": (module.get_function("writes"), (x, size // 16, rounds), size * rounds),
-        "corners": (module.get_function("corners"), (x, size // 32, rounds), size * rounds),  # 32 bytes for each store
-    }
-    for name, (function, arguments, moved) in calls.items():
+    size, rounds, rows = 16 << 20, 256, []
+    x, out = cupy.zeros(size, "u1"), cupy.zeros(1, "u4")
+    blocks, threads = 8 * cupy.cuda.Device().attributes["MultiProcessorCount"], 256
+    for op, width, apart in PATTERNS:
+        kind, access = ACCESSES[op, width]
+        source = PROBE.replace("TYPE", kind).replace("APART", f"{apart}u").replace("ACCESS", access)
+        function = cupy.RawKernel(source, "probe")
+        arguments = (x, out, cupy.uint32(size - 1), cupy.int32(rounds))
         samples = []
         for _ in range(6):
             first, last = cupy.cuda.Event(), cupy.cuda.Event()
             first.record()
-            function((sms * 4,), (512,), tuple(a if hasattr(a, "data") else cupy.int32(a) for a in arguments))
+            function((blocks,), (threads,), arguments)
             last.record()
             last.synchronize()
             samples.append(cupy.cuda.get_elapsed_time(first, last) / 1e3)
-        found[name] = {"bytes": moved, "seconds": [float(f"{s:.5g}") for s in samples[1:]]}
-    return found
+        taken = [float(f"{s:.5g}") for s in samples[1:]]
+        rows.append(
+            {"op": op, "bytes": width, "apart": apart, "accesses": blocks * threads // 32 * rounds, "seconds": taken}
+        )
+    return rows
 
 
 def warm_up(seconds=1.0):
@@ -119,7 +128,7 @@ def warm_up(seconds=1.0):
         torch.cuda.synchronize()
 
 
-def record(out, seconds, dry):
+def record(out, seconds, dry, only):
     began, commit = time.monotonic(), os.environ.get("GPUMEM_COMMIT")
     out.mkdir(parents=True, exist_ok=True)
     with (out / "curves.jsonl").open("w") as file:
@@ -138,6 +147,8 @@ def record(out, seconds, dry):
                 print(f"l2: {type(error).__name__}: {error}", flush=True)
         for place, rows in (("h200", GPU), ("cpu", CPU)):
             for name, lesson, over, values, options in rows:
+                if only and f"{place}/{name}" not in only:
+                    continue
                 spent = time.monotonic() - began
                 if spent > seconds - 10:
                     print(f"{place}/{name}: no time left", flush=True)
@@ -188,12 +199,13 @@ def main():
     parser.add_argument("what", choices=("record", "unpack"))
     parser.add_argument("path", type=Path)
     parser.add_argument("--seconds", type=float, default=250)
+    parser.add_argument("--only", nargs="*", metavar="PLACE/NAME", help="these sweeps; device for its cache alone")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
     if options.what == "unpack":
         unpack(options.path)
     else:
-        record(options.path, options.seconds, options.dry)
+        record(options.path, options.seconds, options.dry, options.only)
 
 
 main()
