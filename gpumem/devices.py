@@ -46,8 +46,9 @@ class Device:
     """A GPU's limits. Bandwidths are bytes a second, clocks hertz.
 
     `memory_peak` is the data sheet's; `copy` what a copy reached, read and written bytes together, 0 where nobody
-    measured it. `l2_reads` and `l2_writes` are the 32-byte sectors that the second-level cache hands out and takes in a
-    second, 0 where nobody measured them.
+    measured it. `l2` is what a probe measured of the second-level cache: sectors (32 bytes) and lines (128 bytes) that
+    loads get of it in a second, then those that stores bring to it; empty where nobody did. `latency` is the time of
+    one read of memory that waits for no other, in seconds, 0 where it is not known.
     """
 
     name: str
@@ -59,8 +60,8 @@ class Device:
     memory_bytes: int = 0
     tensor_clock: float = 0.0
     copy: float = 0.0
-    l2_reads: float = 0.0
-    l2_writes: float = 0.0
+    l2: tuple[float, ...] = ()
+    latency: float = 0.0
     source: str = ""
 
     @property
@@ -94,7 +95,7 @@ class Device:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
-        return dict(vars(self))
+        return {**vars(self), "l2": list(self.l2)}
 
 
 def rates_of(capability: int) -> Mapping[str, int]:
@@ -106,7 +107,7 @@ def rates_of(capability: int) -> Mapping[str, int]:
 
 
 def _row(
-    name: str, capability: int, sms: int, mhz: float, gb: float, l2_mib: int, memory: int, source: str, **more: float
+    name: str, capability: int, sms: int, mhz: float, gb: float, l2_mib: int, memory: int, source: str, **more: Any
 ) -> Device:
     return Device(name, capability, sms, mhz * 1e6, gb * GB, l2_mib * MIB, memory << 30, source=source, **more)
 
@@ -122,6 +123,10 @@ _BLACKWELL = (
     "NVIDIA Blackwell Architecture technical brief; HGX B200 data sheet; multiprocessors and L2 as drivers tell"
 )
 _GEFORCE50 = "NVIDIA RTX Blackwell GPU Architecture white paper, appendix A"
+
+# Of notebooks/data/h200: device.json has the probe's patterns (lanes 32 to 1024 bytes apart), sweep-flight.json the
+# copies that keep 2 KiB under way, whose reads take so long.
+_H200_MEASURED: dict[str, Any] = {"l2": (270e9, 153e9, 125e9, 76e9), "latency": 650e-9}
 
 # Names as the driver has them, without "NVIDIA" and "Tesla"; the first that a device's name contains is its row.
 DEVICES: tuple[Device, ...] = (
@@ -140,10 +145,7 @@ DEVICES: tuple[Device, ...] = (
     _row("H100 PCIe", 90, 114, 1755, 2039, 50, 80, _HOPPER, tensor_clock=1.62e9),
     _row("H100 NVL", 90, 132, 1785, 3938, 50, 94, _HOPPER, tensor_clock=1.545e9),
     _row("H100", 90, 132, 1980, 3352, 50, 80, _HOPPER, tensor_clock=1.83e9),
-    # What was measured on one: notebooks/data/h200. The second-level cache by its reads of what lies in it.
-    _row(
-        "H200", 90, 132, 1980, 4800, 60, 141, _H200, tensor_clock=1.83e9, copy=4.25e12, l2_reads=209e9, l2_writes=125e9
-    ),
+    _row("H200", 90, 132, 1980, 4800, 60, 141, _H200, tensor_clock=1.83e9, copy=4.25e12, **_H200_MEASURED),
     _row("B200", 100, 148, 1965, 8000, 126, 180, _BLACKWELL, tensor_clock=1.85e9),
     _row("RTX 5090", 120, 170, 2407, 1792, 96, 32, _GEFORCE50),
 )

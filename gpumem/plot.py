@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, cast
 
 from . import style
@@ -38,15 +39,24 @@ def known(environment: Mapping[str, Any]) -> Device | None:
         return None
 
 
-def limits(ax: Axes, environment: Mapping[str, Any], copy: float, against: str, *, along: str = "x") -> float:
+def limits(
+    ax: Axes, environment: Mapping[str, Any], copy: float, against: str, *, along: str = "x", side: str = ""
+) -> float:
     """Dashed lines for the memory's peak and for the measured copy, both GB/s; the height of the higher one."""
-    side = "" if along == "x" else "right"  # the two may be close to one another
-    style.level(ax, copy, f"measured {against} {copy:,.0f} GB/s", along=along, colour=style.FAINT, side=side)
+    side = side if along == "x" else "right"  # the two may be close to one another
+    style.level(
+        ax,
+        copy,
+        f"measured {against} {copy:,.{0 if copy >= 100 else 1}f} GB/s",
+        along=along,
+        colour=style.FAINT,
+        side=side,
+    )
     found = known(environment)
     if not found:
         return copy
     peak = found.memory_peak / 1e9
-    style.level(ax, peak, f"theoretical peak {peak:,.0f} GB/s", along=along)
+    style.level(ax, peak, f"theoretical peak {peak:,.0f} GB/s", along=along, side=side if along == "x" else "")
     return max(copy, peak)
 
 
@@ -71,7 +81,11 @@ def plot_sweep(sweep: Sweep, ax: Axes | None = None) -> Axes:
     else:
         ends = draw_times(sweep, ax)
     scale(sweep, ax)
-    style.names_at_ends(ax, ends)
+    if by_type(sweep):
+        lines = [line for line in ax.lines if line.get_label() in style.TYPES]
+        ax.legend(handles=lines, fontsize=8.5, frameon=False, loc="lower right", title="items", title_fontsize=8.5)
+    else:
+        style.names_at_ends(ax, ends)
     style.title(ax, f"{sweep.lesson} over {sweep.over}{kind_of(sweep)}")
     rounds = (
         f"medians and quartiles of {sweep.setting['repeat']} rounds" if not sweep.counted else "counted by the lens"
@@ -79,6 +93,11 @@ def plot_sweep(sweep: Sweep, ax: Axes | None = None) -> Axes:
     cold = "each call from a cold cache" if sweep.device == "cuda" else ""
     style.caption(cast("Figure", ax.figure), style.origin(sweep.environment, *filter(None, (rounds, cold))))
     return ax
+
+
+def by_type(sweep: Sweep) -> bool:
+    """Whether the curves are those of types: where the axis is an access, which each stage makes of another width."""
+    return sweep.over in ("width", "flight") and sweep.device != "cpu"
 
 
 def kind_of(sweep: Sweep) -> str:
@@ -118,20 +137,29 @@ def draw_times(sweep: Sweep, ax: Axes) -> list[tuple[float, str, str]]:
         )
         ends.append((ys[-1], style.words(shown), look.colour))
         highest = max(highest, *ys)
-    last = max(sweep.best)
-    copy = sweep.best[last].gb_per_s.median
-    if highest > 3 * copy:  # in the caches it goes far higher than any memory
-        style.level(ax, copy, f"measured {sweep.against} {copy:,.3g} GB/s", colour=style.FAINT)
-    else:
-        highest = max(highest, limits(ax, sweep.environment, copy, sweep.against))
+    best = [sweep.best[cell] for cell in sorted(sweep.best)]
+    # Of the largest arrays; where all are alike, of all.
+    copy = best[-1].gb_per_s.median if sweep.over in ("size", "threads") else median(p.gb_per_s.median for p in best)
+    highest = max(highest, limits(ax, sweep.environment, copy, sweep.against, side=emptier(ax, copy)))
     ax.set_ylim(0, AROUND_ZERO * highest)
-    ax.set_ylabel("GB/s that are of use" if sweep.over in ("stride", "offset") else "GB/s read and written")
+    of_use = sweep.over in ("stride", "offset") and sweep.lesson != "banks"
+    verb = "read" if sweep.against == "read" else "read and written"
+    ax.set_ylabel("GB/s that are of use" if of_use else f"GB/s {verb}")
     return ends
+
+
+def emptier(ax: Axes, height: float) -> str:
+    """The side where the curves keep further away from a height: where its name can stand."""
+    rows = [(x, abs(y - height)) for line in ax.lines for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)]
+    order = sorted({x for x, _ in rows})
+    left, right = set(order[: max(1, len(order) // 3)]), set(order[-max(1, len(order) // 3) :])
+    near = [min((gap for x, gap in rows if x in side), default=0.0) for side in (left, right)]
+    return "left" if near[0] > near[1] else "right"
 
 
 def curves(sweep: Sweep) -> list[tuple[str, str, str, list[Point]]]:
     """(name, kind, what it is called, points) of each curve: types where the axis is the access, contestants else."""
-    if sweep.over in ("width", "flight") and sweep.device != "cpu":
+    if by_type(sweep):
         found: dict[str, list[Point]] = {}
         for point in sweep.points:
             if point.kind == "stage":
@@ -142,7 +170,7 @@ def curves(sweep: Sweep) -> list[tuple[str, str, str, list[Point]]]:
         if points[0].kind != "reference":
             made.append((name, points[0].kind, name, points))
     best = [sweep.best[cell] for cell in sorted(sweep.best)]
-    if len({point.x for point in best}) > 1 and not sweep.counted:
+    if sweep.over in ("size", "threads") and len(best) > 1:
         made.append((sweep.against, "reference", sweep.against, sorted(best, key=lambda p: p.x)))
     return made
 
@@ -165,7 +193,7 @@ def scale(sweep: Sweep, ax: Axes) -> None:
     """The axis of the sweep: bytes by powers of two, all else as it is."""
     from .sweep_result import AXES
 
-    values = sorted({place(sweep, point) for point in sweep.points})
+    values = sorted({place(sweep, point) for *_, points in curves(sweep) for point in points})
     if sweep.over in ("size", "flight", "width"):
         style.byte_axis(ax, values)
         if sweep.over == "size":
@@ -297,11 +325,19 @@ def draw_roofline(data: Mapping[str, Any]) -> Axes:
     return Roofline.from_dict(data).plot()
 
 
+def draw_estimates(data: Mapping[str, Any]) -> Axes:
+    """Recorded estimates."""
+    from .estimate import Estimates
+
+    return Estimates.from_dict(data).plot()
+
+
 DRAW: dict[str, Callable[[Mapping[str, Any]], Axes]] = {
     "gpumem.sweep/1": draw_sweep,
     "gpumem.ladder/1": draw_ladder,
     "gpumem.bench/1": draw_result,
     "gpumem.roofline/1": draw_roofline,
+    "gpumem.estimates/1": draw_estimates,
 }
 
 

@@ -1,10 +1,11 @@
-"""The picture of a roofline: operations a byte against operations a second, both logarithmic."""
+"""Pictures of limits: kernels under the roof of a device, and stages next to its speed of light."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
 from . import style
+from .estimate import Estimate, Estimates
 from .roofline import Roofline
 
 if TYPE_CHECKING:
@@ -73,4 +74,60 @@ def plot_roofline(roof: Roofline, ax: Axes | None = None) -> Axes:
     style.title(ax, f"Under the roof of {where.name}")
     said = "filled: measured; hollow: the least time of the device" if roof.works else ""
     style.caption(cast("Figure", ax.figure), f"{where.source or 'figures of the driver'} · {said}")
+    return ax
+
+
+BINDS = {
+    "memory": (style.BLUE, "o"),
+    "L2": (style.RED, "s"),
+    "L1 wavefronts": (style.GREEN, "D"),
+    "issue slots": (style.PURPLE, "P"),
+    "latency": (style.ORANGE, "^"),
+}
+FAR = 0.25  # of the measured time: an estimate that is further off is named
+CLOSE = 0.012  # of the axis: dots that are closer stand above one another
+
+
+def plot_estimates(found: Estimates, ax: Axes | None = None) -> Axes:
+    """A line a lesson, a dot a stage: the least time of the device as a part of the measured one."""
+    groups: dict[str, list[Estimate]] = {}
+    for row in found.rows:
+        groups.setdefault(f"{row.lesson}, {row.dtype}", []).append(row)
+    ax = ax or style.new_axes(1.9 + 0.42 * len(groups))
+    style.frame(ax, along="x")
+    right = max(1.1, 1.12 * max(found.shares))
+    ax.axvspan(1 - FAR, 1 + FAR, color=style.SHADES[1], lw=0, zorder=-2)
+    ax.axvline(1, color=style.INK, linewidth=1.2, zorder=1)
+    shown = set()
+    for i, rows in enumerate(groups.values()):
+        before, lift = -1.0, 0
+        for row in sorted(rows, key=lambda each: each.share):
+            lift = lift + 1 if row.share - before < CLOSE * right else 0
+            before = row.share if not lift else before
+            colour, marker = BINDS[row.binds]
+            label = "" if row.binds in shown else row.binds
+            shown.add(row.binds)
+            at = i + 0.2 - 0.13 * min(lift, 5)
+            ax.plot(row.share, at, marker, mfc=colour, mec="white", mew=0.6, ms=6.5, label=label, ls="", zorder=3)
+            if abs(row.share - 1) > FAR:
+                ax.annotate(
+                    style.words(row.stage),
+                    (row.share, at),
+                    xytext=(3, 4),
+                    textcoords="offset points",
+                    rotation=30,
+                    rotation_mode="anchor",
+                    fontsize=7.5,
+                    color=style.INK,
+                )
+    ax.set_yticks(range(len(groups)), list(groups))
+    ax.set_ylim(len(groups) - 0.4, -0.8)
+    ax.set_xlim(0, right)
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    ax.set_xlabel("least time of the device, as a part of the measured time (shaded: within a quarter)")
+    style.title(ax, "How close every stage comes to its speed of light, by what binds")
+    order = [name for name in BINDS if name in shown]
+    handles = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+    ax.legend([handles[name] for name in order], order, fontsize=8, frameon=False, loc="lower right", handletextpad=0.2)
+    style.caption(cast("Figure", ax.figure), f"{style.origin(found.environment)} · {found.error()}")
     return ax

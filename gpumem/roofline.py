@@ -92,7 +92,7 @@ class Roofline(Shown):
             raise UsageError(f"no roofline: schema {data.get('schema')!r} instead of 'gpumem.roofline/1'")
         drop = ("intensity", "attainable")
         works = tuple(Work(**{k: v for k, v in row.items() if k not in drop}) for row in data["works"])
-        return cls(Device(**data["device"]), works)
+        return cls(Device(**{**data["device"], "l2": tuple(data["device"]["l2"])}), works)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Both axes logarithmic, a roof for each kind. Needs matplotlib (pip install 'gpumem[plot]')."""

@@ -172,13 +172,10 @@ def level(ax: Axes, value: float, text: str, *, along: str = "x", colour: str = 
     draw = ax.axhline if along == "x" else ax.axvline
     draw(value, color=colour, linestyle=(0, (5, 3)), linewidth=1.0, zorder=1, label=text)
     if along == "x":
-        place: dict[str, Any] = {
-            "xy": (1.0, value),
-            "xycoords": ("axes fraction", "data"),
-            "ha": "right",
-            "va": "bottom",
-        }
-        offset = (-2, 2)
+        left = side == "left"
+        place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "bottom"}
+        place |= {"xy": (0.0 if left else 1.0, value), "ha": "left" if left else "right"}
+        offset = (3 if left else -2, 2)
     else:
         low, high = ax.get_xlim()
         side = side or ("left" if value > 0.8 * high + 0.2 * low else "right")
@@ -223,7 +220,7 @@ def names_at_ends(ax: Axes, ends: Sequence[tuple[float, str, str]], *, size: flo
             fontsize=size,
             color=colour,
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "alpha": 0.6, "shrinkA": 1, "shrinkB": 0},
+            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.5, "alpha": 0.45, "shrinkA": 1, "shrinkB": 0},
         )
 
 
