@@ -80,7 +80,9 @@ class Device:
         rates = rates_of(self.capability)
         if kind not in rates:
             raise unknown(f"arithmetic of {self.name}", kind, rates)
-        clock = self.tensor_clock if kind.startswith("tensor") and self.tensor_clock else self.clock
+        # Of the clocks of the data sheets: double precision keeps the higher one.
+        slow = kind.startswith("tensor") and kind != "tensor fp64" and self.tensor_clock
+        clock = self.tensor_clock if slow else self.clock
         return 2.0 * rates[kind] * self.multiprocessors * clock
 
     @property
@@ -170,12 +172,21 @@ def device(name: str | Device | Mapping[str, Any] | None = None) -> Device:
         return of_this_machine()
     plain = re.sub(r"\b(NVIDIA|Tesla|GeForce|GPU)\b", "", name).strip().lower()
     for row in DEVICES:
-        if row.name.lower() in plain:
+        if has_words(plain, row.name.lower()):
             return row
-    found = [row for row in DEVICES if plain and plain in row.name.lower()]
-    if found:
-        return found[-1]
+    for row in reversed(DEVICES):
+        if plain and has_words(row.name.lower(), plain):
+            return row
     raise unknown("device", name, [row.name for row in DEVICES])
+
+
+def has_words(text: str, words: str) -> bool:
+    """Whether words stand in a text, whole.
+
+    >>> has_words("a100-sxm4-80gb", "a100"), has_words("l40s", "l40")
+    (True, False)
+    """
+    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) is not None
 
 
 def of_this_machine() -> Device:

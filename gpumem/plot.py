@@ -81,17 +81,17 @@ def plot_sweep(sweep: Sweep, ax: Axes | None = None) -> Axes:
     else:
         ends = draw_times(sweep, ax)
     scale(sweep, ax)
+    rounds = (
+        f"medians and quartiles of {sweep.setting['repeat']} rounds" if not sweep.counted else "counted by the lens"
+    )
+    cold = "each call from a cold cache" if sweep.device == "cuda" else ""
+    style.title(ax, f"{sweep.lesson} over {sweep.over}{kind_of(sweep)}")
+    style.caption(cast("Figure", ax.figure), style.origin(sweep.environment, *filter(None, (rounds, cold))))
     if by_type(sweep):
         lines = [line for line in ax.lines if line.get_label() in style.TYPES]
         ax.legend(handles=lines, fontsize=8.5, frameon=False, loc="lower right", title="items", title_fontsize=8.5)
     else:
         style.names_at_ends(ax, ends)
-    style.title(ax, f"{sweep.lesson} over {sweep.over}{kind_of(sweep)}")
-    rounds = (
-        f"medians and quartiles of {sweep.setting['repeat']} rounds" if not sweep.counted else "counted by the lens"
-    )
-    cold = "each call from a cold cache" if sweep.device == "cuda" else ""
-    style.caption(cast("Figure", ax.figure), style.origin(sweep.environment, *filter(None, (rounds, cold))))
     return ax
 
 

@@ -51,7 +51,8 @@ LOOKS: dict[str, Look] = {
     "aos_vector": Look(BLUE, "o"),
     **dict.fromkeys(("load_default", "store_default"), Look(RED, "s")),
     "load_ldg": Look(ORANGE, "^"),
-    **dict.fromkeys(("load_ca", "no_allocate"), Look(OLIVE, "D")),
+    "load_ca": Look(OLIVE, "D"),
+    "no_allocate": Look(SKY, "X"),
     **dict.fromkeys(("load_cg", "store_cg"), Look(GREEN, "v")),
     **dict.fromkeys(("load_cs", "store_cs"), Look(PURPLE, "P")),
     **dict.fromkeys(("load_cv", "store_wt"), Look(BLUE, "o")),
@@ -190,9 +191,10 @@ def names_at_ends(ax: Axes, ends: Sequence[tuple[float, str, str]], *, size: flo
     `ends` are (y, name, colour) rows.
     """
     figure = cast("Figure", ax.figure)
+    figure.draw_without_rendering()  # the axes get their height
     low, high = ax.get_ylim()
-    points = (figure.get_figheight() * 72) * 0.74
-    gap = 1.25 * size / points * (high - low)
+    points = ax.bbox.height * 72 / figure.dpi / (high - low)
+    gap = 1.25 * size / points
     order = sorted(ends, key=lambda end: end[0])
     if not order:
         return
@@ -214,8 +216,8 @@ def names_at_ends(ax: Axes, ends: Sequence[tuple[float, str, str]], *, size: flo
             name,
             (1.0, end),
             xycoords=("axes fraction", "data"),
-            xytext=(1.03, y),
-            textcoords=("axes fraction", "data"),
+            xytext=(16, (y - end) * points),
+            textcoords="offset points",
             va="center",
             fontsize=size,
             color=colour,

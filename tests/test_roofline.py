@@ -1,0 +1,147 @@
+"""The roofline: operations and bytes of a trace, and what devices can do, as their data sheets have it."""
+
+import json
+
+import numpy as np
+import pytest
+
+import gpumem
+from gpumem import devices
+from gpumem.devices import DEVICES, device, of_driver
+from gpumem.roofline import Roofline, Work, work_of
+
+
+def added(n=1 << 14):
+    a, b, c = (np.ones(n, "f4") for _ in range(3))
+    trace = gpumem.Kernel(gpumem.examples.ADD).trace(n // 128, 128, c, a, b, n)
+    assert (c == 2).all()
+    return trace
+
+
+def test_the_classic_example():
+    """One sum, c = a + b: one operation for 12 bytes, and so 0.05 % of an A100's 312 TFLOP/s."""
+    roof = gpumem.roofline(added(), device="A100")
+    (work,) = roof.works
+    assert (work.kind, work.operations, work.bytes) == ("fp32", 1 << 14, 12 << 14)
+    assert work.intensity == pytest.approx(1 / 12)
+    assert roof.device.peak("tensor fp16") == pytest.approx(312e12, rel=1e-3)
+    assert roof.attainable(work) / roof.device.peak("tensor fp16") == pytest.approx(0.0005, rel=0.1)
+    assert "memory" in str(roof)
+
+
+# From NVIDIA's data sheets and white papers: TFLOP/s without sparsity.
+PEAKS = [
+    *(("V100", "fp32", 15.7), ("V100", "fp64", 7.8), ("V100", "tensor fp16", 125)),
+    *(("T4", "fp32", 8.1), ("T4", "tensor fp16", 65)),
+    *(("A100", "fp32", 19.5), ("A100", "fp64", 9.7), ("A100", "fp16", 78), ("A100", "tensor tf32", 156)),
+    *(("A100", "tensor fp64", 19.5), ("A100", "tensor int", 624), ("A10", "fp32", 31.2), ("RTX 3090", "fp32", 35.6)),
+    *(("RTX 4090", "fp32", 82.6), ("L40S", "fp32", 91.6), ("L40S", "tensor fp16", 362), ("L4", "fp32", 30.3)),
+    *(("H100", "fp32", 66.9), ("H100", "fp64", 33.5), ("H100", "tensor bf16", 989), ("H100", "tensor fp8", 1979)),
+    *(("H100 PCIe", "fp32", 51.2), ("H100 PCIe", "tensor fp16", 756), ("H200", "tensor fp64", 66.9)),
+    *(("H200", "fp32", 66.9), ("B200", "fp32", 75), ("B200", "tensor fp16", 2250), ("RTX 5090", "fp32", 104.8)),
+]
+
+
+@pytest.mark.parametrize("name, kind, teraflops", PEAKS)
+def test_peaks_are_those_of_the_data_sheets(name, kind, teraflops):
+    assert device(name).peak(kind) / 1e12 == pytest.approx(teraflops, rel=0.04)
+
+
+@pytest.mark.parametrize("row", DEVICES, ids=lambda row: row.name)
+def test_every_row_says_where_it_is_from(row):
+    assert "NVIDIA" in row.source
+    assert 0.3e12 <= row.memory_peak <= 8e12
+    assert row.copy <= row.memory_peak
+    assert device(f"NVIDIA {row.name}") == row
+
+
+@pytest.mark.parametrize(
+    "told, row",
+    [
+        ("NVIDIA H200", "H200"),
+        ("NVIDIA H100 80GB HBM3", "H100"),
+        ("NVIDIA H100 PCIe", "H100 PCIe"),
+        ("NVIDIA A100-SXM4-40GB", "A100-SXM4-40GB"),
+        ("NVIDIA A100-SXM4-80GB", "A100"),
+        ("NVIDIA A100 80GB PCIe", "A100 80GB PCIe"),
+        ("NVIDIA GeForce RTX 4090", "RTX 4090"),
+        ("NVIDIA L40S", "L40S"),
+        ("NVIDIA L4", "L4"),
+        ("NVIDIA A10", "A10"),
+        ("Tesla T4", "T4"),
+        ("Tesla V100-SXM2-16GB", "V100"),
+        ("a100", "A100"),
+    ],
+)
+def test_devices_are_known_by_their_drivers_names(told, row):
+    assert device(told).name == row
+
+
+def test_names_that_are_in_no_table_are_refused_with_those_that_are():
+    with pytest.raises(gpumem.UsageError, match="H200"):
+        device("Voodoo2")
+    with pytest.raises(gpumem.UsageError, match="arithmetic of T4"):
+        device("T4").peak("bf16")
+
+
+@pytest.mark.parametrize("name", ["L40", "A1000", "H20"])
+def test_a_name_that_only_begins_like_one_is_not_taken_for_it(name):
+    with pytest.raises(gpumem.UsageError, match="device"):
+        device(f"NVIDIA {name}")
+
+
+def test_unknown_devices_are_described_by_their_driver(monkeypatch):
+    monkeypatch.setattr("gpumem.machine.output", lambda *command: "1500")
+    row = {"name": "NVIDIA X", "multiprocessors": 10, "l2": 1 << 20, "capability": (9, 0), "peak": 1e12, "memory": 1}
+    found = of_driver(row)
+    assert found.peak("fp32") == 2 * 128 * 10 * 1.5e9
+    assert found.bandwidth == 1e12
+    assert of_driver({**row, "name": "NVIDIA H200", "multiprocessors": 66}).multiprocessors == 66
+    monkeypatch.setattr("gpumem._core._cuda", lambda: {"devices": [row], "reason": ""})
+    assert device() == found
+
+
+def test_without_a_gpu_a_device_must_be_named(monkeypatch):
+    monkeypatch.setattr("gpumem._core._cuda", lambda: {"devices": [], "reason": "no driver"})
+    with pytest.raises(gpumem.UsageError, match=r"no GPU here .no driver.: name a device"):
+        gpumem.roofline(added())
+
+
+def test_measured_seconds_stand_filled_and_the_least_time_hollow():
+    pytest.importorskip("matplotlib")
+    where = device("H200")
+    least = work_of(added(), where, name="least")
+    taken = work_of(added(), where, seconds=least.seconds * 2, name="taken")
+    roof = gpumem.roofline([least, taken], device=where)
+    assert roof["taken"].speed == pytest.approx(roof["least"].speed / 2)
+    assert roof["least"].speed == pytest.approx(roof.attainable(roof["least"]))
+    ax = roof.plot()
+    faces = {line.get_label(): line.get_markerfacecolor() for line in ax.lines}
+    assert faces["least"] == "white"
+    assert faces["taken"] != "white"
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    assert any("measured copy 4,250 GB/s" in text.get_text() for text in ax.texts)
+    assert any("fp32 66.9 TFLOP/s" in text.get_text() for text in ax.texts)
+
+
+def test_a_kernel_without_floats_stands_at_its_integers():
+    x, out = np.zeros(1024, "f4"), np.zeros(1024, "f4")
+    trace = gpumem.Kernel(gpumem.examples.COPY).trace(8, 128, out, x, 1024)
+    assert work_of(trace, device("H200")).kind == "int"
+
+
+def test_it_comes_back_from_json():
+    roof = gpumem.roofline(added(), Work("other", "fp64", 10, 20, 1.0, True), device="H200")
+    again = Roofline.from_dict(json.loads(roof.to_json()))
+    assert again.works == roof.works
+    assert again.device == roof.device
+    with pytest.raises(gpumem.UsageError, match="no roofline"):
+        Roofline.from_dict({})
+    with pytest.raises(gpumem.UsageError, match="nothing to put"):
+        gpumem.roofline(device="H200")
+
+
+def test_rates_are_of_the_newest_capability_that_is_known():
+    assert devices.rates_of(87) == devices.RATES[86]
+    with pytest.raises(gpumem.UsageError, match=r"7\.0 is the oldest"):
+        devices.rates_of(61)
