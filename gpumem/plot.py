@@ -11,6 +11,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from . import style
 from .devices import Device, device
 from .errors import UsageError
@@ -150,7 +152,7 @@ def draw_times(sweep: Sweep, ax: Axes) -> list[tuple[float, str, str]]:
 
 def emptier(ax: Axes, height: float) -> str:
     """The side where the curves keep further away from a height: where its name can stand."""
-    rows = [(x, abs(y - height)) for line in ax.lines for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)]
+    rows = [(float(x), abs(float(y) - height)) for line in ax.lines for x, y in np.asarray(line.get_xydata())]
     order = sorted({x for x, _ in rows})
     left, right = set(order[: max(1, len(order) // 3)]), set(order[-max(1, len(order) // 3) :])
     near = [min((gap for x, gap in rows if x in side), default=0.0) for side in (left, right)]
