@@ -84,28 +84,27 @@ METRICS: tuple[Metric, ...] = (
         for op, kinds in _SHARED.items()
     ),
     *(
-        Metric(
-            f"smsp__sass_inst_executed_op_{space}_{op}.sum", (kind,), space, "active", f"{space} {kind}s executed"
-        )
+        Metric(f"smsp__sass_inst_executed_op_{space}_{op}.sum", (kind,), space, "active", f"{space} {kind}s executed")
         for space in ("global", "shared")
         for op, kind in (("ld", "load"), ("st", "store"))
     ),
 )
 
 
-# Metrics that older chips have not, and the first compute capability that has them (`ncu --query-metrics`).
-SINCE = {
-    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_stsm.sum": 90,
-}
+# Metrics that not all chips have (`ncu --query-metrics`): the first compute capability with them, and without.
+SINCE = {"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_stsm.sum": 90}
+UNTIL = {"dram__bytes_read.sum": 120, "dram__bytes_write.sum": 120}
 
 
 def known_to(capability: int | None, names: Iterable[str]) -> list[str]:
     """Of metrics' names those that a chip of that compute capability has; None: all.
 
-    >>> known_to(80, ["smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_stsm.sum", "smsp__inst_executed.sum"])
-    ['smsp__inst_executed.sum']
+    >>> known_to(80, ["smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_stsm.sum", "dram__bytes_read.sum"])
+    ['dram__bytes_read.sum']
     """
-    return [name for name in names if capability is None or SINCE.get(name, 0) <= capability]
+    if capability is None:
+        return list(names)
+    return [name for name in names if SINCE.get(name, 0) <= capability < UNTIL.get(name, 1000)]
 
 
 def add_up(sites: Iterable[Counted]) -> dict[str, int]:

@@ -105,9 +105,9 @@ def test_bytes_under_way_end_where_they_are_waited_for(path, kernel, wanted):
 
 
 @has_both
-@pytest.mark.parametrize("number", range(len(PTX)), ids=lambda n: f"{PTX[n].stem}-{CHIPS[n % len(CHIPS)]}")
+@pytest.mark.parametrize("number", range(0, len(PTX), 3), ids=lambda n: f"{PTX[n].stem}-{CHIPS[n % len(CHIPS)]}")
 def test_kernels_are_read_as_by_nvdisasm(number):
-    """Each file for one chip, in turn; tools/compare_readers.py has all files for all chips."""
+    """A third of the files, for one chip each, in turn; tools/compare_readers.py has all files for all chips."""
     arch = f"sm_{CHIPS[number % len(CHIPS)]}"
     text = re.sub(r"^\.target .*", f".target {arch}", PTX[number].read_text(), flags=re.MULTILINE)
     try:

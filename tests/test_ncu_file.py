@@ -4,20 +4,19 @@ tests/data/ncu/names.json: which chips have which metric. tile.ncu-rep: k17_w32 
 blocks of 32 x 8 threads, as Nsight Compute 2025.3.1 recorded it on an H200.
 """
 
-import builtins
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import gpumem
-from gpumem import ncu_file
+from gpumem import ncu, ncu_file
 from gpumem.cli import main
 from gpumem.errors import UsageError
 from gpumem.explain import EXPLAINED
-from gpumem.metrics import INSTRUCTIONS, METRICS, SINCE, known_to
-from gpumem.profile import COUNTED
+from gpumem.metrics import INSTRUCTIONS, METRICS, known_to
 
 DATA = Path(__file__).parent / "data"
 NAMES = json.loads((DATA / "ncu" / "names.json").read_text())
@@ -32,9 +31,9 @@ def test_every_chip_has_what_is_explained_or_that_is_said(row):
 
 @pytest.mark.parametrize("chip", NAMES["chips"])
 def test_a_profile_asks_a_chip_for_what_it_has(chip):
-    has = [name for name in COUNTED if chip in NAMES["metrics"][name]]
-    assert known_to(int(chip), COUNTED) == has
-    assert set(SINCE) <= {metric.name for metric in METRICS}
+    has = [name for name in ncu_file.WANTED if chip in NAMES["metrics"][name]]
+    assert known_to(int(chip), ncu_file.WANTED) == has
+    assert known_to(None, ncu_file.WANTED) == list(ncu_file.WANTED)
 
 
 # --- reports ---------------------------------------------------------------------------------------------------------
@@ -96,14 +95,21 @@ def test_a_missing_report_is_named():
 
 
 def test_without_the_package_and_the_program_both_are_named(monkeypatch):
-    real = builtins.__import__
-
-    def refuse(name, *rest):
-        if name == "ncu_report":
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
+    monkeypatch.setitem(sys.modules, "ncu_report", None)
     monkeypatch.setenv("NCU", "/nowhere/ncu")
     with pytest.raises(UsageError, match=r"no package ncu-report, and NCU is '/nowhere/ncu'.*gpumem\[ncu\]"):
         ncu_file.read(REPORT)
+
+
+def test_the_program_reads_it_where_the_package_is_missing(monkeypatch, tmp_path):
+    """Its pages are those of the recorded ladder `transpose`: eight launches, which make one trace."""
+    program = tmp_path / "ncu"
+    program.write_text(f"#!/bin/sh\ncat {DATA / 'ncu' / 'transpose.csv'}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("NCU", str(program))
+    monkeypatch.setitem(sys.modules, "ncu_report", None)
+    (trace,) = ncu_file.read(REPORT)
+    launches = ncu.parse_raw((DATA / "ncu" / "transpose.csv").read_text())
+    assert trace.counters[ncu.SECTORS["ld"]] == sum(launch.counters[ncu.SECTORS["ld"]] for launch in launches) > 0
+    assert trace.origin == "ncu"
+    assert trace.sites == ()
