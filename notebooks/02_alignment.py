@@ -54,6 +54,9 @@ lesson.bars(ax, {"offset 0": of_copy["coalesced"], "offset 1": of_copy["offset 1
 ax.set_title(lesson.where(measured))
 f"{of_copy['coalesced'] / of_copy['offset 1'] - 1:.1%} more time for 25% more sectors"
 
+# %%
+lesson.curve("offset").plot().figure
+
 # %% [markdown]
 # ## Vectors must be aligned
 #

@@ -104,6 +104,9 @@ lesson.bars(ax, {f"{k}-way" if k > 1 else "none": value for k, value in shown.it
 ax.axhline(1, color=lesson.GREY, linestyle="--", linewidth=1)
 _ = ax.set(xlabel="bank conflict of each load", ylabel="of a copy", ylim=(0, 1.12), title=lesson.where(measured))
 
+# %%
+lesson.curve("banks").plot().figure
+
 # %% [markdown]
 # A 4-way conflict costs one per cent, an 8-way one five; it is the 16- and 32-way conflicts that outlast the memory they hide
 # behind. Count wavefronts against what else must be done in the time: shared memory serves one a cycle on each

@@ -79,6 +79,12 @@ lesson.bars(ax, lesson.fractions(measured["float32"]))
 _ = ax.set(ylabel="of the fastest copy", ylim=(0, 1.12))
 
 # %% [markdown]
+# All of them, of items of 1 to 16 bytes, against the bytes that a multiprocessor can have under way:
+
+# %%
+lesson.curve("flight").plot().figure
+
+# %% [markdown]
 # `in_flight` loads four vectors before it stores one, `bulk` leaves it all to the copy engine and uses no register. For a copy,
 # one vector a thread already is enough.
 #

@@ -68,6 +68,13 @@ _ = ax.legend(loc="upper left")
 # By what is commonly taught the transpose is done when its bank conflicts are gone. It is 0.62 of a copy then; the rest is
 # [bytes in flight](05_vector_access.ipynb).
 #
+# Sizes from 64 KiB to 4 GiB: what fits the second-level cache (50 MB) has another ceiling, and small matrices have too little work
+# for all multiprocessors.
+
+# %%
+lesson.curve("transpose-float32").plot().figure
+
+# %% [markdown]
 # ## What the chart would say
 #
 # `trace.advice` asks the questions in this order. Of `tiled` it finds the conflict, and by search over the addresses traced the

@@ -73,6 +73,9 @@ lesson.bars(ax, lesson.fractions(measured))
 ax.axhline(1, color=lesson.GREY, linestyle="--", linewidth=1)
 _ = ax.set(title=lesson.where(measured), ylabel="of a read", ylim=(0, 1.15))
 
+# %%
+lesson.curve("reduce-float32").plot().figure
+
 # %% [markdown]
 # On this chip the variant with conflicts (0.17) is slower than the one that diverges (0.21), and curing both (`sequential`, 0.22)
 # gains little: all three read one item a thread and then spend their instructions on eight steps with barriers. What counts is

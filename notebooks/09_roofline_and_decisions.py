@@ -15,10 +15,14 @@
 # from a trace.
 
 # %%
+import json
+
 import lesson
 import numpy as np
 
 import gpumem
+from gpumem.estimate import Estimates
+from gpumem.light import speed_of_light
 
 # %% [markdown]
 # A kernel that does `I` operations for each byte it moves can do at most `I x bandwidth` of them a second, or what the arithmetic
@@ -91,52 +95,26 @@ for lesson_name, stage in asked:
     print(f"--- {lesson_name}/{stage}\n{trace.advice[0]}\n")
 
 # %% [markdown]
-# ## Predictions held against time
+# ## The speed of light held against time
 #
-# Sectors say how long a stage takes if nothing else bound it: its bytes by a copy's bandwidth. Against what an H200 took, for every
-# stage that reads or moves an array of 4-byte items:
+# For each resource (memory, the second-level cache, wavefronts, issue slots, the latency of the bytes in flight) the time that it
+# alone would need: no launch is faster than the slowest of them. For one stage:
 
 # %%
-found = []
-for name in ("read", "walk2d", "layout", "copy", "transpose"):
-    for rung in lesson.recorded(name).rungs:
-        stage, _, option = rung.name.partition(" ")
-        if rung.kind != "stage" or stage == "tuned":
-            continue
-        options = {"stride": int(option)} if stage == "strided" else {"offset": 1} if stage == "offset" else {}
-        trace = gpumem.trace_stage(name, stage, **options)
-        bulk = any(site.kind == "bulk" for site in trace.sites)
-        wanted = 8 * (1 << 16) // options.get("stride", 1)
-        if name == "layout":
-            wanted = 8 * 4096 * (1 if stage.endswith("_field") else 4)
-        moved = 32 * sum(site.sectors for site in trace.sites)
-        if not bulk:
-            found.append((name, rung.name, wanted / moved, rung.of_copy.median))
-ax = lesson.axes(6, 5)
-names = ("read", "walk2d", "layout", "copy", "transpose")
-colours = dict(zip(names, (lesson.BLUE, lesson.GREEN, lesson.ORANGE, lesson.RED, "#cc79a7")))
-for name, colour in colours.items():
-    rows = [row for row in found if row[0] == name]
-    ax.plot([row[2] for row in rows], [row[3] for row in rows], "o", color=colour, label=name)
-named = {"aos_fields": (6, -3), "soa_fields": (6, -3), "tiled": (-30, -3), "scalar": (-38, 0), "naive": (6, 2)}
-named |= {"strided 32": (8, -8), "strided 2": (6, -10), "aos_field": (6, -8)}
-for _, rung, predicted, measured in found:
-    if rung in named:
-        ax.annotate(rung, (predicted, measured), named[rung], textcoords="offset points", fontsize=8)
-ax.plot([0, 1.05], [0, 1.05], color=lesson.GREY, linestyle="--", linewidth=1)
-ax.set(
-    xlabel="predicted from sectors: bytes wanted by bytes moved",
-    ylabel="measured: of a copy",
-    xlim=(0, 1.08),
-    ylim=(0, 1.08),
-)
-ax.grid(True)
-_ = ax.legend()
+speed_of_light(gpumem.trace_stage("transpose", "tiled", (1024, 1024)), "H200")
 
 # %% [markdown]
-# Above the line are stages whose sectors were found in a cache (the field loops of `layout`), below it those that something else binds:
-# bank conflicts (`tiled`), bytes in flight (`scalar`, one float a lane), lone sectors (long strides, `gather`). Sectors are a
-# bound and not a prediction; what they miss is named by the chart's next questions.
+# And for every stage of every ladder that was timed on an H200, next to what it took:
+
+# %%
+recorded = json.loads((lesson.HERE / "data" / "h200" / "estimates.json").read_text())
+estimates = Estimates.from_dict(recorded)
+print(estimates.error)
+estimates.plot().figure
+
+# %% [markdown]
+# Colours say which resource binds. What takes much longer than its bound keeps one resource idle while it waits for another, between
+# barriers for example; what is faster found its data in a cache.
 #
 # ## To take along
 #

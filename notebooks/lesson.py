@@ -67,6 +67,11 @@ def ladder(lesson: str, dtype: str = "float32") -> gpumem.Ladder:
     return recorded(lesson, dtype)
 
 
+def curve(name: str) -> gpumem.Sweep:
+    """A sweep that was measured on an H200."""
+    return gpumem.Sweep.read(HERE / "data" / "h200" / f"sweep-{name}.json")
+
+
 def fractions(rungs: gpumem.Ladder) -> dict[str, float]:
     """Of a copy of the same bytes, by stage."""
     return {rung.name: rung.of_copy.median for rung in rungs.rungs if rung.kind == "stage"}

@@ -41,7 +41,7 @@ def stage_table() -> str:
 def benchmarks(machine: str) -> list[Result]:
     """The benchmarks recorded on a machine; ladders and sweeps lie beside them."""
     recorded = [json.loads(path.read_text()) for path in sorted((RECORDED / machine).glob("*.json"))]
-    return [Result.from_dict(data) for data in recorded if data["schema"] == "gpumem.bench/1"]
+    return [Result.from_dict(data) for data in recorded if data.get("schema") == "gpumem.bench/1"]
 
 
 def figures(machine: str) -> str:
