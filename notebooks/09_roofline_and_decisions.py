@@ -109,7 +109,7 @@ speed_of_light(gpumem.trace_stage("transpose", "tiled", (1024, 1024)), "H200")
 # %%
 recorded = json.loads((lesson.HERE / "data" / "h200" / "estimates.json").read_text())
 estimates = Estimates.from_dict(recorded)
-print(estimates.error)
+print(estimates.error())
 estimates.plot().figure
 
 # %% [markdown]
