@@ -68,8 +68,8 @@ _ = ax.legend(loc="upper left")
 # By what is commonly taught the transpose is done when its bank conflicts are gone. It is 0.62 of a copy then; the rest is
 # [bytes in flight](05_vector_access.ipynb).
 #
-# Sizes from 64 KiB to 4 GiB: what fits the second-level cache (50 MB) has another ceiling, and small matrices have too little work
-# for all multiprocessors.
+# Sizes from 64 KiB to 4 GiB, each call from a cold cache: small matrices are bound by the launch and by latency, whatever the stage;
+# from some 64 MiB on each stage has reached its own level.
 
 # %%
 lesson.curve("transpose-float32").plot().figure
