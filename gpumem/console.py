@@ -40,7 +40,7 @@ class Progress:
 
     def __init__(self, title: str, total: int, enabled: bool | None = None) -> None:
         self._title, self._total, self._done = title, max(total, 1), 0
-        self._began = time.monotonic()
+        self._began, self._before = time.monotonic(), 0
         self._tty = sys.stderr.isatty()
         self._enabled = self._tty if enabled is None else enabled
         self._last_line = 0.0
@@ -93,9 +93,15 @@ class Progress:
     def _left(self) -> str:
         """About how long the rest will take, once some of it is done."""
         spent = time.monotonic() - self._began
-        if not self._done or spent < SECONDS_BEFORE_GUESSING:
+        done = self._done - self._before
+        if done <= 0 or spent < SECONDS_BEFORE_GUESSING:
             return ""
-        return f"{duration(spent / self._done * (self._total - self._done))} left"
+        return f"{duration(spent / done * (self._total - self._done))} left"
+
+    def already(self, done: int) -> None:
+        """So many parts were done before: they say nothing of how long the rest will take."""
+        self._before = done
+        self.step("going on where it stopped" if done else "", done)
 
 
 def duration(seconds: float) -> str:

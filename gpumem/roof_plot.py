@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, cast
 
 from . import style
@@ -29,24 +30,11 @@ def plot_roofline(roof: Roofline, ax: Axes | None = None) -> Axes:
     ax.set_yscale("log")
     top = max(ridges)
     ax.plot([low, top], [low * where.bandwidth, top * where.bandwidth], color=style.INK, linewidth=1.6)
-    middle = (low * min(ridges)) ** 0.5
+    middle = (max([low, *intensities]) * min(ridges)) ** 0.5 if min(ridges) > max(intensities) else low * 4
     copy = "measured copy" if where.copy else "memory"
     ax.set_xlim(low, high)
     slowest = min([work.speed for work in roof.works if work.speed] + [low * where.bandwidth])
     ax.set_ylim(slowest / 2, max(where.peak(kind) for kind in kinds) * 4)
-    ax.annotate(
-        f"{copy} {where.bandwidth / 1e9:,.0f} GB/s",
-        (middle, middle * where.bandwidth),
-        xytext=(0, 5),
-        textcoords="offset points",
-        rotation=45,
-        rotation_mode="anchor",
-        transform_rotates_text=True,
-        ha="center",
-        va="bottom",
-        fontsize=8,
-        color=style.FAINT,
-    )
     for kind, ridge in zip(kinds, ridges, strict=True):
         peak = where.peak(kind)
         ax.plot([ridge, high], [peak, peak], color=style.INK, linewidth=1.2, linestyle="-" if kind == "fp32" else "--")
@@ -59,6 +47,7 @@ def plot_roofline(roof: Roofline, ax: Axes | None = None) -> Axes:
             fontsize=8,
             color=style.FAINT,
         )
+    order = sorted(range(len(roof.works)), key=lambda i: roof.works[i].intensity)
     for i, work in enumerate(roof.works):
         colour = COLOURS[i % len(COLOURS)]
         speed = work.speed or roof.attainable(work)
@@ -66,15 +55,39 @@ def plot_roofline(roof: Roofline, ax: Axes | None = None) -> Axes:
         ax.plot(
             [work.intensity], [speed], MARKERS[i % len(MARKERS)], ms=7, mec=colour, mfc=face, mew=1.6, label=work.name
         )
+        above = order.index(i) % 2  # neighbours keep clear of one another
         ax.annotate(
-            work.name, (work.intensity, speed), xytext=(8, -3), textcoords="offset points", fontsize=8.5, color=colour
+            work.name,
+            (work.intensity, speed),
+            xytext=(7, 5 if above else -11),
+            textcoords="offset points",
+            fontsize=8.5,
+            color=colour,
         )
     ax.set_xlabel("operations a byte of memory")
     ax.set_ylabel("operations a second")
     style.title(ax, f"Under the roof of {where.name}")
     said = "filled: measured; hollow: the least time of the device" if roof.works else ""
     style.caption(cast("Figure", ax.figure), f"{where.source or 'figures of the driver'} · {said}")
+    along_roof(ax, f"{copy} {where.bandwidth / 1e9:,.0f} GB/s", middle, where.bandwidth)
     return ax
+
+
+def along_roof(ax: Axes, text: str, at: float, bandwidth: float) -> None:
+    """Writes along the slanted roof, at the angle that it has on the page."""
+    cast("Figure", ax.figure).draw_without_rendering()  # the axes get their size
+    (x0, y0), (x1, y1) = ax.transData.transform([(each, each * bandwidth) for each in (at, 2 * at)])
+    ax.annotate(
+        text,
+        (at, at * bandwidth),
+        xytext=(-3, 4),
+        textcoords="offset points",
+        rotation=math.degrees(math.atan2(y1 - y0, x1 - x0)),
+        rotation_mode="anchor",
+        ha="center",
+        fontsize=8,
+        color=style.FAINT,
+    )
 
 
 BINDS = {
@@ -100,7 +113,7 @@ def plot_estimates(found: Estimates, ax: Axes | None = None) -> Axes:
     ax.axvline(1, color=style.INK, linewidth=1.2, zorder=1)
     shown = set()
     for i, rows in enumerate(groups.values()):
-        before, lift = -1.0, 0
+        before, lift, up = -1.0, 0, False
         for row in sorted(rows, key=lambda each: each.share):
             lift = lift + 1 if row.share - before < CLOSE * right else 0
             before = row.share if not lift else before
@@ -110,13 +123,15 @@ def plot_estimates(found: Estimates, ax: Axes | None = None) -> Axes:
             at = i + 0.2 - 0.13 * min(lift, 5)
             ax.plot(row.share, at, marker, mfc=colour, mec="white", mew=0.6, ms=6.5, label=label, ls="", zorder=3)
             if abs(row.share - 1) > FAR:
+                up = not up
                 ax.annotate(
                     style.words(row.stage),
                     (row.share, at),
-                    xytext=(3, 4),
+                    xytext=(3, 4 if up else -6),
                     textcoords="offset points",
-                    rotation=30,
+                    rotation=30 if up else -30,
                     rotation_mode="anchor",
+                    va="baseline" if up else "top",
                     fontsize=7.5,
                     color=style.INK,
                 )

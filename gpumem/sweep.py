@@ -108,7 +108,7 @@ def sweep(
     done: dict[int, dict[str, Any]] = {}
     with Journal(output, setting, where) as journal, Progress(f"sweep {lesson}", total(cells), progress) as line:
         done |= journal.done
-        line.step("going on where it stopped" if done else "", sum(weight(cells[number]) for number in done))
+        line.already(sum(weight(cells[number]) for number in done))
         left = [cell for cell in cells if cell.number not in done]
         run = counted if setting["device"] == "sim" else measured
         for number, outcome in run(setting, left, line, executor):
