@@ -62,6 +62,11 @@ def limits(
     return max(copy, peak)
 
 
+def verb(lesson: str) -> str:
+    """What must happen to each byte: a sum writes none."""
+    return "read" if lesson == "reduce" else "read and written"
+
+
 def cache_sizes(environment: Mapping[str, Any]) -> dict[str, int]:
     """The caches of a measurement's device, by name."""
     if "device" in environment:
@@ -145,8 +150,7 @@ def draw_times(sweep: Sweep, ax: Axes) -> list[tuple[float, str, str]]:
     highest = max(highest, limits(ax, sweep.environment, copy, sweep.against, side=emptier(ax, copy)))
     ax.set_ylim(0, AROUND_ZERO * highest)
     of_use = sweep.over in ("stride", "offset") and sweep.lesson != "banks"
-    verb = "read" if sweep.against == "read" else "read and written"
-    ax.set_ylabel("GB/s that are of use" if of_use else f"GB/s {verb}")
+    ax.set_ylabel("GB/s that are of use" if of_use else f"GB/s {verb(sweep.lesson)}")
     return ends
 
 
@@ -200,8 +204,7 @@ def scale(sweep: Sweep, ax: Axes) -> None:
         style.byte_axis(ax, values)
         if sweep.over == "size":
             style.caches(ax, cache_sizes(sweep.environment))
-            verb = "read" if sweep.against == "read" else "read and written"
-            ax.set_xlabel(f"bytes {verb}")
+            ax.set_xlabel(f"bytes {verb(sweep.lesson)}")
             return
     elif max(values) >= 32:
         ax.set_xticks([value for value in values if value % 8 == 0 or value == values[0]])
@@ -227,8 +230,9 @@ def plot_ladder(ladder: Ladder, ax: Axes | None = None) -> Axes:
             i, spread.median, color=look.colour, height=0.68, hatch="///" if rung.kind == "peer" else "", ec="white"
         )
         ax.plot([spread.low, spread.high], [i, i], color=style.INK, linewidth=1.2)
+        reached = f"{spread.median:,.{0 if spread.median >= 100 else 1}f}"
         ax.annotate(
-            f"{spread.median:,.0f} GB/s, {rung.of_copy.median:.0%} of {ladder.against}",
+            f"{reached} GB/s, {rung.of_copy.median:.0%} of {ladder.against}",
             (max(spread.median, spread.high), i),
             xytext=(4, 0),
             textcoords="offset points",
@@ -244,7 +248,7 @@ def plot_ladder(ladder: Ladder, ax: Axes | None = None) -> Axes:
     ax.set_xlim(0, 1.02 * highest)
     limits(ax, ladder.environment, best.gb_per_s, ladder.against, along="y")
     ax.xaxis.set_major_formatter("{x:,.0f}")
-    ax.set_xlabel("GB/s that must be " + ("read" if ladder.against == "read" else "read and written"))
+    ax.set_xlabel(f"GB/s that must be {verb(ladder.lesson)}")
     shape = " × ".join(f"{length:,}" for length in ladder.shape)
     style.title(ax, f"{ladder.lesson}, {shape} {ladder.dtype}")
     ax.title.set_y(1.05)
