@@ -51,6 +51,32 @@ EVERYTHING = f"""{HEAD}
 }}
 """
 
+# Block k asks for a value 64 - k times 100 before it stores: later blocks end sooner.
+POLLING = f"""{HEAD}
+.visible .entry polls(.param .u64 out, .param .u64 asked)
+{{
+    .reg .b32 %r<9>;
+    .reg .b64 %rd<6>;
+    .reg .pred %p;
+    ld.param.u64 %rd1, [out];
+    ld.param.u64 %rd2, [asked];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %ctaid.x;
+    sub.u32 %r3, 64, %r2;
+    mul.lo.u32 %r3, %r3, 100;
+$again:
+    ld.volatile.global.u32 %r4, [%rd2];
+    sub.u32 %r3, %r3, 1;
+    setp.ne.u32 %p, %r3, %r4;
+    @%p bra $again;
+    mad.lo.u32 %r5, %r2, 32, %r1;
+    mul.wide.u32 %rd3, %r5, 4;
+    add.u64 %rd4, %rd1, %rd3;
+    st.global.u32 [%rd4], %r5;
+    ret;
+}}
+"""
+
 
 def recounted(pattern):
     """The cost by the counters themselves, from the addresses alone."""
@@ -121,6 +147,22 @@ def test_threads_and_checks_change_nothing(stage):
     for threads in (2, 3, 8):
         assert looks(trace_stage(lesson, name, threads=threads, watch=())) == alone
     assert looks(trace_stage(lesson, name, threads=2)) == alone
+
+
+def test_blocks_that_take_turns_change_nothing():
+    """Blocks that ask memory for something again and again are overtaken by others; the first one stays the first."""
+    kernel = gpumem.Kernel(POLLING)
+    asked = np.zeros(1, "u4")
+
+    def look(threads):
+        out = np.zeros(64 * 32, "u4")
+        return looks(kernel.trace(64, 32, out, asked, threads=threads, watch=(), machine_code=False))
+
+    alone = look(1)
+    stores = [pattern for patterns, _ in alone for pattern in patterns if pattern.rule == "global store"]
+    assert [(pattern.times, pattern.block) for pattern in stores] == [(64, (0, 0, 0))]
+    for threads in (2, 4):
+        assert look(threads) == alone
 
 
 def test_an_executor_changes_nothing():

@@ -511,7 +511,8 @@ void gm_worker_run(gm_worker *worker)
                 worker->free_units = unit->next;
             else if (!(unit = new_unit(worker)))
                 break;
-            begin(worker, unit, run->unit_first + index * run->unit_step);
+            worker->newest = run->unit_first + index * run->unit_step;
+            begin(worker, unit, worker->newest);
             worker->resident_count++;
         } else if ((unit = worker->resident) != NULL) {
             worker->resident = unit->next;

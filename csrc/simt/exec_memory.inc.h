@@ -48,7 +48,7 @@ static inline u8 *known_wide(gm_warp *w, gm_site_state *s, u32 lanes, const u64 
     if (at >= size || p->span > size - at || ((here | p->low_bits) & (bytes - 1)))
         return NULL;
     s->last = p;
-    if (__builtin_expect(p->hits[here % GM_PHASES]++ == 0, 0))
+    if (__builtin_expect((p->hits[here % GM_PHASES]++ == 0) | w->overtaken, 0))
         gm_pattern_met(w, p, here);
     *found = p;
     return s->segment.host + (here - s->segment.start);
@@ -76,7 +76,7 @@ static inline u8 *known_narrow(gm_warp *w, const gm_insn *in, u32 lanes, const u
     if (low >= w->shared_bytes || p->span > w->shared_bytes - low || ((here | p->low_bits) & (bytes - 1)))
         return NULL;
     s->last = p;
-    if (__builtin_expect(p->hits[here % GM_PHASES]++ == 0, 0))
+    if (__builtin_expect((p->hits[here % GM_PHASES]++ == 0) | w->overtaken, 0))
         gm_pattern_met(w, p, here);
     *found = p;
     if (__builtin_expect(w->watch != NULL, 0))

@@ -229,7 +229,8 @@ struct gm_warp {
     uint32_t absent;        /* lanes whose last shuffle asked a lane that was not there */
     uint8_t from[GM_LANES]; /* which lane each asked; kept where values are followed */
     uint8_t has_now, done, polled, gathered, turn_over, asked;
-    gm_handler *step; /* NULL, or what executes in the place of the loop: where registers are watched */
+    uint8_t overtaken; /* the worker has begun a later unit */
+    gm_handler *step;  /* NULL, or what executes in the place of the loop: where registers are watched */
     uint64_t cluster_turn[GM_LANES];
     gm_split splits[GM_LANES];
     gm_frame *frames_free, *frames_all, bottom;
@@ -343,6 +344,7 @@ struct gm_worker {
     gm_lens_ran *ran; /* one a stretch of the program */
     gm_findings findings;
     uint64_t instructions, blocks;
+    uint64_t newest;     /* the number of the unit begun last */
     uint64_t noted;      /* accesses that patterns.c has been told of: their order */
     uint64_t reported;   /* of `instructions`, those added to run->instructions */
     gm_unit *free_units; /* set up, not in use */
@@ -453,8 +455,9 @@ void gm_site_settle(gm_run *run, uint32_t site, gm_site_state *state);
 
 /* patterns.c */
 gm_when gm_when_now(gm_warp *w);
-void gm_pattern_met(gm_warp *w, gm_pattern *p, uint64_t at); /* the first time at this phase */
-int gm_seen_all(const gm_warp *w, const gm_seen *seen);      /* nothing more has to be looked at one by one */
+/* Counted at this phase; called the first time, and always where a later unit has begun. */
+void gm_pattern_met(gm_warp *w, gm_pattern *p, uint64_t at);
+int gm_seen_all(const gm_warp *w, const gm_seen *seen); /* nothing more has to be looked at one by one */
 /* `one` without addresses; those of inactive lanes are not looked at. */
 void gm_see(gm_run *run, gm_seen *seen, const gm_lens_pattern *one, const uint64_t address[GM_LANES],
             const uint32_t *target);

@@ -1,6 +1,6 @@
 /* What a site's executions looked like: the first one of each cost, and the different accesses to shared memory of the
  * launch's first unit. A worker begins its units in the order of their numbers, so that what it meets first is its
- * first, and the least of all workers' is the launch's. */
+ * first, but where units take turns; and the least of all workers' is the launch's. */
 #include "machine.h"
 #include "../base/memory.h"
 #include <stdlib.h>
@@ -13,7 +13,10 @@ gm_when gm_when_now(gm_warp *w)
 
 void gm_pattern_met(gm_warp *w, gm_pattern *p, uint64_t at)
 {
-    p->met[at % GM_PHASES] = (gm_met){gm_when_now(w), at};
+    uint64_t phase = at % GM_PHASES;
+    gm_met now = {gm_when_now(w), at};
+    if (p->hits[phase] == 1 || now.when.unit < p->met[phase].when.unit)
+        p->met[phase] = now;
 }
 
 int gm_seen_all(const gm_warp *w, const gm_seen *seen)

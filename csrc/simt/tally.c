@@ -178,7 +178,7 @@ static gm_pattern *keep(gm_worker *worker, uint32_t site, gm_space space, uint32
 
 static void meet(gm_warp *w, gm_pattern *p, uint64_t first)
 {
-    if (p->hits[first % GM_PHASES]++ == 0)
+    if ((p->hits[first % GM_PHASES]++ == 0) | w->overtaken)
         gm_pattern_met(w, p, first);
 }
 

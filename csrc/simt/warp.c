@@ -463,6 +463,7 @@ int gm_warp_run(gm_warp *w)
     int ran = 0;
     gm_run *run = w->worker->run;
     w->turn_over = w->asked = 0;
+    w->overtaken = w->block->unit->number != w->worker->newest;
     w->budget = GM_TURN;
     while (!w->turn_over) {
         if (!w->has_now && !pick(w)) {
