@@ -1,7 +1,9 @@
 /* From what the reader leaves (ptx.h) to what the machine executes (machine.h).
- *   flow.c       basic blocks, where divergent ways meet, which registers live where
- *   lower.c      a kernel and the functions that it calls: variables, slots, constants, code, sites
- *   lower_ops.c  one instruction: which of lower_arithmetic, _compare, _convert, _memory, _warp and _async makes it */
+ *   flow.c          basic blocks, where divergent ways meet, which registers live where
+ *   lower_kernel.c  a kernel with the functions and variables that it reaches
+ *   lower.c         a function: code, sites, lists
+ *   lower_slots.c   its registers and constants
+ *   lower_ops.c     one instruction: which of lower_arithmetic, _compare, _convert, _memory, _warp, _async makes it */
 #pragma once
 #include "machine.h"
 #include "ptx.h"
@@ -77,6 +79,21 @@ typedef struct gm_lower_all {
     uint16_t *names; /* hash of handlers' names */
 } gm_lower_all;
 
+enum { GM_MOST_FRAME = 1 << 26 };
+
+int gm_lower_names(gm_lower_all *all); /* the hash of handlers' names; 0: no memory */
+gm_status gm_lower_function(gm_lower_all *all, uint32_t number);
+/* Room for `count` items of `size` bytes in the array whose pointer is at `array`; 0: no memory. */
+int gm_lower_room(void *array, size_t *capacity, size_t count, size_t size);
+void gm_lower_no_memory(gm_lower *l);
+
+/* lower_slots.c */
+uint32_t gm_lower_new_slot(gm_lower *l, uint32_t bytes);
+void gm_lower_place_predicates(gm_lower *l);
+void gm_lower_alias_registers(gm_lower *l);
+void gm_lower_place_registers(gm_lower *l);
+
+/* lower_kernel.c */
 gm_status gm_lower_kernel(gm_program *program, const gm_ptx *module, const gm_ptx_function *entry, gm_failure *failure);
 void gm_program_free(gm_program *program);
 
