@@ -7,7 +7,6 @@ cache hints, as often as they occur.
 
 import functools
 import importlib.util
-import re
 import shutil
 import subprocess
 import sys
@@ -34,9 +33,9 @@ sys.path.insert(0, str(ROOT / "tools" / "build"))
 import cuda_toolkit  # noqa: E402
 
 ARCHS = ["80", "90", "120"]
-# Kernels that do an operation as fast as they can: ptxas may do with them what it likes.
-OPERATIONS = re.compile(r"even|general|matrix|planes|rows|sum\w*|swap|tile")
-LESSONS = [source.stem for source in sorted(KERNELS.glob("*.cu")) if not OPERATIONS.fullmatch(source.stem)]
+# A lesson's kernels are in a file of its name. With those that do an operation as fast as they can ptxas may do what it
+# likes.
+LESSONS = sorted({stage.lesson for stage in gpumem.stages(device="cuda")})
 
 
 def missing(what: str) -> None:

@@ -18,6 +18,12 @@ static inline int64_t gm_pieces(int64_t n, int64_t each)
     return (n + each - 1) / each;
 }
 
+/* n, or the next multiple of `to` above it; n itself where `to` is 0. */
+static inline uint64_t gm_round_up(uint64_t n, uint64_t to)
+{
+    return to > 1 ? (n + to - 1) / to * to : n;
+}
+
 /* The greatest common divisor; of 0 and b it is b. */
 static inline uint64_t gm_common(uint64_t a, uint64_t b)
 {

@@ -35,9 +35,19 @@ static int64_t step_of(const gm_axis *axis, int of_rows)
     return of_rows ? axis->dst : axis->src;
 }
 
-/* Appends the axis whose step is the whole of the chain; 0 if there is none. */
-static int extend(gm_side *side, int of_rows, const gm_plan *plan, int unit, unsigned char *taken)
+/* Whether tiles of whole vectors are full of so many columns: 256 bytes are what they have of a row. */
+static int fills_tiles(int64_t columns, int unit)
 {
+    enum { ROW = 256, PERCENT = 95 };
+    int64_t bytes = columns * unit;
+    return bytes * 100 >= gm_pieces(bytes, ROW) * ROW * PERCENT;
+}
+
+/* Appends the axis whose step is the whole of the chain; 0 if there is none, or the chain has enough. */
+static int extend(gm_side *side, int of_rows, int few, const gm_plan *plan, int unit, unsigned char *taken)
+{
+    if (few && !of_rows && side->n && fills_tiles(side->len, unit))
+        return 0;
     for (int i = plan->naxes - 1; i >= 0 && side->n < GM_MATRIX_AXES; i--)
         if (!taken[i] && step_of(&plan->axis[i], of_rows) == side->len * unit &&
             plan->axis[i].len < (INT64_C(1) << 30) / side->len) {
@@ -49,19 +59,21 @@ static int extend(gm_side *side, int of_rows, const gm_plan *plan, int unit, uns
     return 0;
 }
 
-static int find_sides(gm_matrix_shape *shape, const gm_plan *plan, int unit)
+/* The longest sides; `few`: columns of no more axes than fill tiles, so that blocks go on along the destination instead
+ * of the source. */
+static int find_sides(gm_matrix_shape *shape, const gm_plan *plan, int unit, int few)
 {
     gm_side *rows = &shape->rows, *columns = &shape->columns;
     int more = 1;
 
-    rows->n = columns->n = 0;
+    memset(shape, 0, sizeof *shape);
     rows->len = columns->len = 1;
-    if (!extend(rows, 1, plan, unit, shape->taken) || !extend(columns, 0, plan, unit, shape->taken))
+    if (!extend(rows, 1, few, plan, unit, shape->taken) || !extend(columns, 0, few, plan, unit, shape->taken))
         return 0;
     while (more) { /* the shorter one first, where both could have the axis */
         int shorter = rows->len < columns->len;
-        more = extend(shorter ? rows : columns, shorter, plan, unit, shape->taken) ||
-               extend(shorter ? columns : rows, !shorter, plan, unit, shape->taken);
+        more = extend(shorter ? rows : columns, shorter, few, plan, unit, shape->taken) ||
+               extend(shorter ? columns : rows, !shorter, few, plan, unit, shape->taken);
     }
     return 1;
 }
@@ -101,10 +113,9 @@ static void stack(gm_matrix_shape *shape, const gm_plan *plan, int unit, uint64_
     shape->taken[best] = shape->stacked = 1;
 }
 
-int gm_matrix_read(gm_matrix_shape *shape, const gm_plan *plan, int unit, const char *dst, const char *src)
+static int read_sides(gm_matrix_shape *shape, const gm_plan *plan, int unit, const char *dst, const char *src, int few)
 {
-    memset(shape, 0, sizeof *shape);
-    if (plan->item != unit || !find_sides(shape, plan, unit))
+    if (plan->item != unit || !find_sides(shape, plan, unit, few))
         return 0;
     uint64_t src_bits = bits_of(&shape->columns, 0, plan), dst_bits = bits_of(&shape->rows, 1, plan) | (uintptr_t)dst;
     stack(shape, plan, unit, dst_bits);
@@ -123,6 +134,18 @@ int gm_matrix_read(gm_matrix_shape *shape, const gm_plan *plan, int unit, const 
         shape->alone &= shape->taken[i];
     shape->axes = plan->naxes;
     shape->bytes = (double)plan->items * unit;
+    return 1;
+}
+
+int gm_matrix_read(gm_matrix_shape *shape, const gm_plan *plan, int unit, const char *dst, const char *src)
+{
+    gm_matrix_shape few;
+
+    if (!read_sides(shape, plan, unit, dst, src, 0))
+        return 0;
+    if (shape->whole && shape->columns.n > 1 && read_sides(&few, plan, unit, dst, src, 1) && few.whole &&
+        fills_tiles(few.columns.len, unit))
+        *shape = few;
     return 1;
 }
 
@@ -186,28 +209,35 @@ static double used_of(const gm_matrix_tile *tile, const gm_matrix_shape *shape)
            run_of(shape->rows.len, shape->ahead, tile->rows, unit) / (tile->rows * unit);
 }
 
-/* The tile for whole vectors, or NULL: the best one wants matrices that fill it and are enough for the whole device,
- * the last one matrices that are not much smaller than it; items of two and eight bytes want more of it on either side.
- */
+/* The tile for whole vectors, or NULL. The best one wants matrices that fill it and are enough for the whole device:
+ * for items of two and four bytes the second in the table, if a side has several axes; what is smaller gets the last
+ * one, if it is not too small for that either. */
 static const gm_matrix_tile *choose_even(const gm_matrix_shape *shape, int unit)
 {
-    enum { ENOUGH = 2048, MANY_AXES = 12 };
-    static const double full = 0.85, half = 0.4;
-    static const int sides[VECTOR + 1] = {[2] = 2, [8] = 1, [16] = 1}; /* in tiles, at the least */
-    const gm_matrix_tile *last = NULL;
+    enum { MANY_AXES = 12 };
+    static const double full = 0.85, half = 0.4, most = 0.7, enough[2] = {2048, 400};
+    static const int sides[VECTOR + 1] = {[2] = 1, [8] = 1, [16] = 1}; /* in tiles, at the least */
+    int second = (unit == 2 || unit == 4) && (shape->rows.n > 1 || shape->columns.n > 1), number = 0;
+    const gm_matrix_tile *best = NULL, *last = NULL;
 
-    if (!shape->whole || (unit > 1 && shape->axes > MANY_AXES))
+    if (!shape->whole || (unit >= 8 && shape->axes > MANY_AXES))
         return NULL;
     for (int i = 0; i < gm_matrix_tile_count; i++) {
         const gm_matrix_tile *tile = &gm_matrix_tiles[i];
-        if (!tile->even || tile->unit != unit || shape->rows.len < sides[unit] * tile->rows ||
-            shape->columns.len < sides[unit] * tile->columns)
+        if (!tile->even || tile->unit != unit)
             continue;
-        if (used_of(tile, shape) >= full && shape->bytes >= (double)ENOUGH * unit * tile->rows * tile->columns)
-            return tile;
+        int wanted = number++ == 1 && second;
+        if (shape->rows.len < sides[unit] * tile->rows || shape->columns.len < sides[unit] * tile->columns)
+            continue;
         last = tile;
+        if ((!best || wanted) && used_of(tile, shape) >= full &&
+            shape->bytes >= enough[unit <= 2] * unit * tile->rows * tile->columns)
+            best = tile;
     }
-    return last && used_of(last, shape) >= half ? last : NULL;
+    if (best || !last)
+        return best;
+    int few = unit == 2 && (shape->rows.len < 2 * last->rows || shape->columns.len < 2 * last->columns);
+    return used_of(last, shape) >= (few ? most : half) && !(few && shape->alone) ? last : NULL;
 }
 
 /* Whether the matrix kernels are better than those for boxes: for long columns, and rows that fill the tile. For items
@@ -253,6 +283,9 @@ static gm_walk_axis walk_axis(const gm_axis *from)
 int gm_matrix_lay_out(gm_matrix_launch *launch, const gm_matrix_tile *tile, const gm_matrix_shape *shape,
                       const gm_plan *plan, const char *src)
 {
+    /* Loads on their way to registers pass through the first-level cache. Four blocks of the largest tile would leave
+     * it no room (bytes, 23039 x 23041: 0.67 for 0.80); so much that two fit do. */
+    enum { LARGE = 49 << 10, TWO = 77 << 10 };
     gm_matrix *matrix = &launch->matrix;
     const gm_side *rows = &shape->rows, *columns = &shape->columns;
     int64_t matrices = 1;
@@ -291,7 +324,7 @@ int gm_matrix_lay_out(gm_matrix_launch *launch, const gm_matrix_tile *tile, cons
     launch->kernel = tile->kernel;
     launch->blocks = (unsigned)(matrices * row_tiles * column_tiles);
     launch->threads = (unsigned)tile->threads;
-    launch->shared = tile->shared;
+    launch->shared = tile->shared > LARGE ? TWO : tile->shared;
     return 1;
 }
 

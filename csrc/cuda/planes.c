@@ -75,7 +75,7 @@ static int starts_on_lines(const gm_planes *planes, const char *dst)
 
 int gm_planes_make(gm_planes_launch *launch, const gm_plan *plan, int unit, const char *dst, const char *src)
 {
-    enum { STEPS = 2, SIX = 32 << 10, FIVE = 38 << 10 };
+    enum { SIX = 31 << 10, FIVE = 38 << 10 };
     static const int enough[2] = {14 << 10, 12800}; /* bytes of records for a block: to records, to planes */
     gm_planes *planes = &launch->planes;
     int64_t batches = 1, vectors = WARP, items = VECTOR / unit;
@@ -89,11 +89,11 @@ int gm_planes_make(gm_planes_launch *launch, const gm_plan *plan, int unit, cons
     for (int i = 0; i < plan->naxes; i++)
         if (plan->axis[i].src > 0)
             planes->src_end += (uint64_t)((plan->axis[i].len - 1) * plan->axis[i].src);
-    int64_t fewest = launch->to_planes ? WARP : STEPS * WARP;
+    int64_t fewest = launch->to_planes ? WARP : GM_PLANES_STEPS * WARP;
     while ((vectors < fewest || vectors * VECTOR * planes->fields < enough[launch->to_planes]) &&
            2 * vectors * items <= planes->records)
         vectors *= 2;
-    planes->steps = (int)gm_least(vectors / WARP, STEPS);
+    planes->steps = (int)gm_least(vectors / WARP, GM_PLANES_STEPS);
     while (WARP * planes->steps << planes->parts_shift < vectors)
         planes->parts_shift++;
     /* What precedes a plane's first whole vector is a vector too, of which a block has one less; and blocks begin with
@@ -124,12 +124,13 @@ int gm_planes_make(gm_planes_launch *launch, const gm_plan *plan, int unit, cons
 
 int gm_planes_suits(const gm_planes_launch *launch, int unit)
 {
-    enum { BLOCKS = 2048, PLANE = 4096, MOST_WORDS = 24 };
+    enum { PLANE = 4096, FEW_WORDS = 20, MANY_WORDS = 30 };
+    static const unsigned fewest[2] = {2048, 400}; /* blocks: to records, to planes */
     static const double full = 0.75;
     const gm_planes *planes = &launch->planes;
 
-    if ((unit == 4 && launch->to_planes && planes->fields > MOST_WORDS)) /* the tiles of matrices do as well */
-        return 0;
-    return launch->blocks >= BLOCKS && (int64_t)planes->records * unit >= PLANE && planes->fields % 16 &&
-           planes->records >= full * ((double)planes->tiles.n * planes->tile);
+    if (unit == 4 && launch->to_planes && planes->fields > FEW_WORDS && planes->fields < MANY_WORDS)
+        return 0; /* the tiles of matrices do as well or better */
+    return launch->blocks >= fewest[launch->to_planes] && (int64_t)planes->records * unit >= PLANE &&
+           planes->fields % 16 && planes->records >= full * ((double)planes->tiles.n * planes->tile);
 }

@@ -9,11 +9,6 @@
 
 enum { VECTOR = GM_VECTOR, RUN_ENTRY = 16 /* sizeof(gm_tile_run) of the kernels */ };
 
-static int64_t round_up(int64_t n, int64_t to)
-{
-    return (n + to - 1) / to * to;
-}
-
 /* The fewest vectors that are whole periods: both are small, and a vector has a power of two of units. */
 static int vectors_of_period(int period, int vector)
 {
@@ -75,16 +70,16 @@ static int64_t lay_out(gm_box *box, gm_tile *tile, int vector, int64_t period)
         for (int64_t pitch = box->axis[box->along].src / box->unit; shift < 12 && pitch % 8; pitch *= 2)
             shift++;
         tile->group_shift = tile->skew_shift = shift;
-        extent = (round_up(box->axis[box->along].take + box->ahead, INT64_C(1) << shift) >> shift) *
+        extent = (gm_round_up(box->axis[box->along].take + box->ahead, INT64_C(1) << shift) >> shift) *
                  ((box->axis[box->along].src << shift) + VECTOR);
     }
-    tile->image_start = (int)round_up(-low, VECTOR); /* relative to the image, for now */
+    tile->image_start = (int)gm_round_up(-low, VECTOR); /* relative to the image, for now */
     for (int k = 0; k < nrows; k++) {
         gm_box_axis *axis = &box->axis[row[k]];
         int64_t taken = axis->take + (row[k] == box->along ? box->ahead : 0), skewed = 0;
         int64_t residue = ((axis->src % VECTOR) + VECTOR) % VECTOR;
         int64_t slack = residue ? 2 * VECTOR - 2 : box->src_aligned ? 0 : VECTOR - 1;
-        int64_t pitch = round_up(extent + slack - residue, VECTOR) + residue;
+        int64_t pitch = gm_round_up(extent + slack - residue, VECTOR) + residue;
         int lanes_across = !box->axis[box->src_chain[0]].in_dst;
         if (residue == 0 && pitch / VECTOR % 2 == 0 && (k > 0 || !lanes_across))
             pitch += VECTOR;
@@ -98,7 +93,7 @@ static int64_t lay_out(gm_box *box, gm_tile *tile, int vector, int64_t period)
     /* The last vector of a run is gathered whole, whatever is stored of it. */
     int64_t beyond = (vector + period - 1) / period * box->axis[box->along].image;
     if (beyond < 0)
-        tile->image_start += (int)round_up(-beyond, VECTOR);
+        tile->image_start += (int)gm_round_up(-beyond, VECTOR);
     return tile->image_start + extent + 4 * VECTOR + gm_most(beyond, 0);
 }
 
@@ -286,14 +281,15 @@ int gm_tile_make(gm_tile_launch *launch, const gm_plan *plan, int unit, const ch
     launch->chain = period > 1;
     tile->table = (int)(runs * RUN_ENTRY);
     table = launch->chain ? (period + vector) * 33 / 32 + 2 : 0;
-    tile->row_list = (int)round_up(tile->table + table * 4, RUN_ENTRY);
+    tile->row_list = (int)gm_round_up(tile->table + table * 4, RUN_ENTRY);
     rows = tile->nrows_axes > 2 ? tile->rows_fixed * (tile->rows_along >= 0 ? box.axis[box.along].take + box.ahead : 1)
                                 : 0;
-    int64_t start = round_up(tile->row_list + rows * RUN_ENTRY, 128);
+    int64_t start = gm_round_up(tile->row_list + rows * RUN_ENTRY, 128);
     tile->image_start += (int)start;
     launch->shared = (unsigned)(start + image);
     launch->blocks = (unsigned)blocks;
-    launch->threads = units * runs * unit > 18 * 1024 ? 256 : 128;
+    int64_t bytes = units * runs * unit;
+    launch->threads = bytes > 18 * 1024 ? 256 : bytes > 7 * 1024 ? 128 : 64;
     launch->ragged = set_threads(&box, tile, (int)launch->threads, (int)runs, (int)units, (int)period);
     gm_tile_turn(tile, unit);
     return launch->shared <= (unsigned)most_shared;

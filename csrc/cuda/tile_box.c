@@ -2,8 +2,9 @@
  *
  * The model: a run of r bytes costs r and a constant for what it shares with its neighbours or wastes; a tile costs its
  * bytes and a constant for its start and its end; tiles at the end of an axis do less work for the same start. Its
- * constants were fitted to sweeps over some forty shapes on an H200, where runs of 256 bytes on both sides in tiles of
- * 16 to 32 KB came out best, and longer runs of the destination where runs start inside a vector. */
+ * constants were fitted to sweeps over some seventy shapes on an H200, where runs of 256 bytes on both sides in tiles
+ * of 8 to 12 KB came out best (16 to 32 KB of single bytes, of which a tile has more work), and longer runs of the
+ * destination where runs start inside a vector. */
 #include "../base/integers.h"
 #include "tile_box.h"
 #include <stdlib.h>
@@ -107,7 +108,7 @@ static double dst_worth(const gm_box *box, double run)
 /* A candidate's worth without that of the destination's side; 0 if it is impossible. */
 static double src_worth(const gm_box *box, int64_t dst_run, int64_t src_first, int64_t src_run)
 {
-    enum { TILE_COST = 768, FEW_BLOCKS = 60 };
+    double tile_cost = box->unit == 1 ? 1200 : 768, few_blocks = box->unit == 1 ? 60 : 120;
     int64_t units = 1, period = box->ndst > 1 ? dst_run / box->unit : 0;
 
     for (int k = 0; k < box->ndst; k++)
@@ -125,11 +126,11 @@ static double src_worth(const gm_box *box, int64_t dst_run, int64_t src_first, i
     if (image > box->most_image || bytes / dst_run > MOST_RUNS || period > MOST_PERIOD)
         return 0;
     double worth = (double)src_run / (double)(src_run + (!box->src_aligned && box->dst_aligned ? 48 : 24)) *
-                   (double)bytes / (double)(bytes + TILE_COST + 4 * period) * box->bytes /
-                   (box->bytes + FEW_BLOCKS * (double)bytes);
+                   (double)bytes / ((double)bytes + tile_cost + 4.0 * (double)period) * box->bytes /
+                   (box->bytes + few_blocks * (double)bytes);
     if (box->across >= 0)
         worth *= use_of(&box->axis[box->across]);
-    return worth * (image > 40 * 1024 ? 0.9 : image > 24 * 1024 ? 0.97 : 1);
+    return worth * (image > 40 * 1024 ? 0.85 : image > 24 * 1024 ? 0.9 : image > 14 * 1024 ? 0.93 : 1);
 }
 
 /* Takes what makes runs of about so many bytes on either side. */

@@ -27,15 +27,20 @@
     TILE(16, uint4, 64, 32, 512)                                                                                       \
     TILE(16, uint4, 32, 16, 160)
 
-/* Tiles for matrices whose rows and columns are whole vectors on both sides (even.cu), the best first. */
+/* Tiles for matrices whose rows and columns are whole vectors on both sides (even.cu): of each item size the best for
+ * one matrix, the best for rows and columns of several axes where that is another, and the one for what is too small.
+ */
 #define GM_EVEN_TILES(TILE)                                                                                            \
     TILE(1, unsigned char, 128, 256, 512)                                                                              \
     TILE(1, unsigned char, 128, 128, 256)                                                                              \
     TILE(2, unsigned short, 128, 128, 512)                                                                             \
+    TILE(2, unsigned short, 64, 256, 512)                                                                              \
     TILE(2, unsigned short, 64, 64, 256)                                                                               \
     TILE(4, unsigned int, 64, 64, 512)                                                                                 \
+    TILE(4, unsigned int, 128, 64, 512)                                                                                \
     TILE(4, unsigned int, 64, 64, 256)                                                                                 \
     TILE(8, unsigned long long, 32, 32, 256)                                                                           \
+    TILE(16, uint4, 32, 32, 512)                                                                                       \
     TILE(16, uint4, 32, 16, 256)
 #define GM_EVEN_SHARED(unit, rows, columns) ((rows) * (columns) * (unit) + (columns)*8)
 
@@ -51,7 +56,7 @@
     GM_MATRIX_LARGER(GM_MATRIX_PITCH(unit, columns) * GM_MATRIX_READ(unit, rows),                                      \
                      GM_MATRIX_COLUMN_PITCH(unit, rows) * (columns))
 #define GM_MATRIX_SHARED(unit, rows, columns)                                                                          \
-    (GM_MATRIX_IMAGE(unit, rows, columns) * 16 + (GM_MATRIX_READ(unit, rows) * 12 + (columns)*8 + 31) / 16 * 16)
+    (GM_MATRIX_IMAGE(unit, rows, columns) * 16 + (GM_MATRIX_READ(unit, rows) * 16 + (columns)*12 + 47) / 16 * 16)
 
 enum {
     GM_MATRIX_AXES = 8,

@@ -9,11 +9,12 @@
  * read by two blocks.
  *
  * On an H200, in parts of cudaMemcpyAsync's speed, 512 MB each way, any number of fields up to 33: to planes 0.87-0.98
- * for bytes, 0.88-0.98 for items of two, 0.91-0.99 of four, 0.92-0.98 of eight bytes; to records 0.89-0.98, 0.91-0.98,
- * 0.93-0.99 and 0.93-0.99 (the tiles of tile.cu: bytes 0.67-0.96 to planes and 0.49-0.99 to records). What was slower:
- * 4 bytes left free after each lane's records instead of the turn (bytes 0.86 for 0.91: the loads' places cost more
- * than the turn); loads straight to shared memory (0.80-0.90 for 0.90-0.95 to planes); two rounds of loads where one
- * would do; sixteen warps (0.65-0.85); blocks of 27 to 38 KB to planes (0.82-0.88 for 0.87-0.92).
+ * for bytes, 0.88-0.98 for items of two, 0.91-0.99 of four, 0.92-0.98 of eight bytes; to records 0.91-0.98, 0.94-0.98,
+ * 0.94-0.98 and 0.94-0.98 (the tiles of tile.cu: bytes 0.67-0.96 to planes and 0.49-0.99 to records). To records it is
+ * the loads under way that count: four for each thread instead of two are worth up to 0.06, six no more. What was
+ * slower: 4 bytes left free after each lane's records instead of the turn (bytes 0.86 for 0.91: the loads' places cost
+ * more than the turn); loads straight to shared memory (0.80-0.90 for 0.90-0.95 to planes); two rounds of loads where
+ * one would do; sixteen warps (0.65-0.85); blocks of 27 to 38 KB to planes (0.82-0.88 for 0.87-0.92).
  */
 #include "matrix.cuh"
 #include "planes.h"
@@ -147,7 +148,7 @@ __device__ void move_planes(char *__restrict__ out, const char *__restrict__ in,
 template <typename T>
 __device__ void move_records(char *__restrict__ out, const char *__restrict__ in, const gm_planes &p)
 {
-    enum { S = sizeof(T), V = 16 / S };
+    enum { S = sizeof(T), V = 16 / S, TASKS = 2 /* at a time */ };
     extern __shared__ __align__(128) unsigned char shared[];
     long long *planes = (long long *)shared;
     gm_planes_place place = gm_planes_place_of(p);
@@ -167,32 +168,44 @@ __device__ void move_records(char *__restrict__ out, const char *__restrict__ in
     gm_planes_order<T>(order, turn, record);
     __syncthreads();
 
-    for (int task = thread / 32; task < tasks; task += threads / 32) {
-        int field = task >> p.parts_shift, part = task - (field << p.parts_shift);
-        long long at = planes[field];
-        int before = (int)at & 15, number = part * 32 * p.steps + lane;
-        const char *from = source + (at - before + number * 16);
-        int left = mine * S + before - number * 16; /* bytes */
-        unsigned char *to = records + (skip + field * S + (number * V - before / S) * record);
-
-        if ((unsigned long long)from + (p.steps - 1) * 512 + 16 <= p.src_end) {
-            for (int k = 0; k < p.steps; k += 2, from += 1024, to += 64 * V * record, left -= 1024) {
-                uint4 a, b;
-                if (left > 0)
-                    a = __ldg((const uint4 *)from);
-                if (left > 512 && k + 1 < p.steps)
-                    b = __ldg((const uint4 *)(from + 512));
-                if (left > 0)
-                    gm_planes_scatter<T>(to, order, gm_earlier<S>(a, turn));
-                if (left > 512 && k + 1 < p.steps)
-                    gm_planes_scatter<T>(to + 32 * V * record, order, gm_earlier<S>(b, turn));
-            }
+    for (int first = thread / 32; first < tasks; first += TASKS * (threads / 32)) {
+        const char *from[TASKS];
+        unsigned char *to[TASKS];
+        int left[TASKS]; /* bytes */
+        uint4 vector[TASKS][GM_PLANES_STEPS] = {};
+        bool inside = true;
+#pragma unroll
+        for (int j = 0; j < TASKS; j++) {
+            int task = first + j * (threads / 32), field = task >> p.parts_shift,
+                part = task - (field << p.parts_shift);
+            long long at = planes[task < tasks ? field : 0];
+            int before = (int)at & 15, number = part * 32 * p.steps + lane; /* of the lane's vector */
+            from[j] = source + (at - before + number * 16);
+            to[j] = records + (skip + field * S + (number * V - before / S) * record);
+            left[j] = task < tasks ? mine * S + before - number * 16 : 0;
+            inside = inside && (left[j] <= 0 || (unsigned long long)from[j] + (p.steps - 1) * 512 + 16 <= p.src_end);
+        }
+        if (inside) {
+#pragma unroll
+            for (int j = 0; j < TASKS; j++)
+#pragma unroll
+                for (int k = 0; k < GM_PLANES_STEPS; k++)
+                    if (k < p.steps && left[j] > k * 512)
+                        vector[j][k] = __ldg((const uint4 *)(from[j] + k * 512));
+#pragma unroll
+            for (int j = 0; j < TASKS; j++)
+#pragma unroll
+                for (int k = 0; k < GM_PLANES_STEPS; k++)
+                    if (k < p.steps && left[j] > k * 512)
+                        gm_planes_scatter<T>(to[j] + k * 32 * V * record, order, gm_earlier<S>(vector[j][k], turn));
         } else
+#pragma unroll
+            for (int j = 0; j < TASKS; j++)
 #pragma unroll 1
-            for (int k = 0; k < p.steps; k++, from += 512, to += 32 * V * record, left -= 512)
+                for (int k = 0; k < p.steps; k++, from[j] += 512, to[j] += 32 * V * record, left[j] -= 512)
 #pragma unroll 1
-                for (int i = 0; i * S < left && i < V && (unsigned long long)from + i * S < p.src_end; i++)
-                    *(T *)(to + i * record) = *(const T *)(from + i * S);
+                    for (int i = 0; i * S < left[j] && i < V && (unsigned long long)from[j] + i * S < p.src_end; i++)
+                        *(T *)(to[j] + i * record) = *(const T *)(from[j] + i * S);
     }
     __syncthreads();
 

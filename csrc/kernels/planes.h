@@ -6,6 +6,7 @@ enum {
     GM_PLANES_FIELDS = 8, /* axes that the fields of a record, or the planes, may be */
     GM_PLANES_BATCH = 16,
     GM_PLANES_WARPS = 8, /* of a block, at the most */
+    GM_PLANES_STEPS = 2, /* vectors of a plane that a lane takes at a time, at the most */
     GM_PLANES_LINE = 32  /* bytes: what planes are written in whole */
 };
 

@@ -77,9 +77,9 @@ __device__ __forceinline__ A gm_sum_collect(unsigned long long *scratch, long lo
                 unsigned long long *at = scratch + 2 * (first + (i + k) * step);
                 while (found[k].y != tag)
                     found[k] = gm_sum_shared(at);
-                at[1] = ~tag;
                 A value;
                 memcpy(&value, &found[k].x, sizeof value);
+                gm_sum_share(scratch, first + (i + k) * step, value, ~tag);
                 sum += value;
             }
     }

@@ -1,13 +1,9 @@
 /* A kernel with all that it may reach: functions, also through pointers, and variables, which get addresses. */
 #include "lower.h"
+#include "../base/integers.h"
 #include "../base/memory.h"
 #include <stdio.h>
 #include <string.h>
-
-static uint64_t round_up(uint64_t at, uint64_t align)
-{
-    return align > 1 ? (at + align - 1) / align * align : at;
-}
 
 /* Marks the functions that `inst` calls and the variables that it names. */
 typedef struct reach {
@@ -83,16 +79,16 @@ static gm_status place_variables(gm_lower_all *all, const uint8_t *used)
             if (variable->unsized) {
                 dynamic_align = variable->align > dynamic_align ? variable->align : dynamic_align;
             } else {
-                shared = round_up(shared, variable->align);
+                shared = gm_round_up(shared, variable->align);
                 all->address[v] = shared;
                 shared += variable->size;
             }
         } else if (variable->space == GM_SPACE_LOCAL && function != GM_NOWHERE) {
-            uint64_t at = round_up(all->local_bytes[function], variable->align);
+            uint64_t at = gm_round_up(all->local_bytes[function], variable->align);
             all->address[v] = at;
             all->local_bytes[function] = at + variable->size;
         } else if (variable->space == GM_SPACE_GLOBAL || variable->space == GM_SPACE_CONST) {
-            global = round_up(global, variable->align > 256 ? variable->align : 256);
+            global = gm_round_up(global, variable->align > 256 ? variable->align : 256);
             all->address[v] = global;
             global += variable->size + 4096;
             segments++;
@@ -106,9 +102,9 @@ static gm_status place_variables(gm_lower_all *all, const uint8_t *used)
         }
     }
     p->kernel.static_shared = (uint32_t)shared;
-    p->dynamic_offset = (uint32_t)round_up(shared, dynamic_align);
+    p->dynamic_offset = (uint32_t)gm_round_up(shared, dynamic_align);
     for (uint32_t f = 0; f < all->function_count; f++)
-        all->local_bytes[f] = round_up(all->local_bytes[f], 16);
+        all->local_bytes[f] = gm_round_up(all->local_bytes[f], 16);
     p->kernel.local_bytes = (uint32_t)all->local_bytes[0];
     for (uint32_t v = 0; v < module->nvariables; v++)
         if (module->variables[v].space == GM_SPACE_SHARED && module->variables[v].unsized)
