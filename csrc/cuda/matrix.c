@@ -216,7 +216,7 @@ static const gm_matrix_tile *choose_even(const gm_matrix_shape *shape, int unit)
 {
     enum { MANY_AXES = 12 };
     static const double full = 0.85, half = 0.4, most = 0.7, enough[2] = {2048, 400};
-    static const int sides[VECTOR + 1] = {[2] = 1, [8] = 1, [16] = 1}; /* in tiles, at the least */
+    const int sides[VECTOR + 1] = {[2] = 1 + shape->alone, [8] = 1, [16] = 1}; /* in tiles, at the least */
     int second = (unit == 2 || unit == 4) && (shape->rows.n > 1 || shape->columns.n > 1), number = 0;
     const gm_matrix_tile *best = NULL, *last = NULL;
 
@@ -237,7 +237,7 @@ static const gm_matrix_tile *choose_even(const gm_matrix_shape *shape, int unit)
     if (best || !last)
         return best;
     int few = unit == 2 && (shape->rows.len < 2 * last->rows || shape->columns.len < 2 * last->columns);
-    return used_of(last, shape) >= (few ? most : half) && !(few && shape->alone) ? last : NULL;
+    return used_of(last, shape) >= (few ? most : half) ? last : NULL;
 }
 
 /* Whether the matrix kernels are better than those for boxes: for long columns, and rows that fill the tile. For items
@@ -283,9 +283,6 @@ static gm_walk_axis walk_axis(const gm_axis *from)
 int gm_matrix_lay_out(gm_matrix_launch *launch, const gm_matrix_tile *tile, const gm_matrix_shape *shape,
                       const gm_plan *plan, const char *src)
 {
-    /* Loads on their way to registers pass through the first-level cache. Four blocks of the largest tile would leave
-     * it no room (bytes, 23039 x 23041: 0.67 for 0.80); so much that two fit do. */
-    enum { LARGE = 49 << 10, TWO = 77 << 10 };
     gm_matrix *matrix = &launch->matrix;
     const gm_side *rows = &shape->rows, *columns = &shape->columns;
     int64_t matrices = 1;
@@ -324,7 +321,7 @@ int gm_matrix_lay_out(gm_matrix_launch *launch, const gm_matrix_tile *tile, cons
     launch->kernel = tile->kernel;
     launch->blocks = (unsigned)(matrices * row_tiles * column_tiles);
     launch->threads = (unsigned)tile->threads;
-    launch->shared = tile->shared > LARGE ? TWO : tile->shared;
+    launch->shared = tile->shared;
     return 1;
 }
 

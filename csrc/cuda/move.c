@@ -104,9 +104,7 @@ static int move_matrix(const gm_movement *move, gm_prepared *to)
     if (move->plan->item >= SHORTEST_RUN || !gm_matrix_make(&made, move->plan, move->unit, move->dst, move->src))
         return 0;
     to->parameter.matrix = made.matrix;
-    /* It may ask for more than it uses, and than there is. */
-    unsigned shared = (unsigned)gm_least(made.shared, move->gpu->figures.shared_bytes);
-    return prepared(to, gm_entry_find(made.kernel), made.blocks, made.threads, shared, 1);
+    return prepared(to, gm_entry_find(made.kernel), made.blocks, made.threads, made.shared, 1);
 }
 
 static int move_tile(const gm_movement *move, gm_prepared *to)

@@ -8,18 +8,26 @@
  * A tile's part of a column begins and ends at the destination's lines of 32 bytes: the rows before the tile's own that
  * complete its first line are read by two blocks, and no line is written by two.
  *
- * Limited by the traffic between the second-level cache and the multiprocessors, so that what is read or written twice
- * counts although memory never sees it; and by instructions for items of one and two bytes. On an H200, in parts of a
- * copy's speed: aligned, 16 K x 16 K 0.96-0.97 for items of 2 to 16 bytes and 0.94-0.95 for bytes; 16383 x 16385 0.92
- * for items of 4 bytes, 0.87 for 2 and 0.82-0.84 for 1, 0.93 for 8 and 16 (8191 x 8193).
+ * Limited by the traffic between the two halves of an H200's second-level cache (ltcfabric2ltc_cycles_active is 92 % in
+ * a copy and 91 % here), so that what is read or written twice counts although memory never sees it, and so does each
+ * request for less than a line of 128 bytes; and by instructions for items of one and two bytes. In parts of a copy's
+ * speed: aligned, 16 K x 16 K 0.96-0.97 for items of 2 to 16 bytes and 0.94-0.95 for bytes; 16383 x 16385 0.92 for
+ * items of 4 bytes, 0.87 for 2 and 0.82-0.84 for 1, 0.93 for 8 and 16 (8191 x 8193).
  *
  * Tried there and lost: columns that end where the tile does, so that two blocks write one line (4 bytes 0.90, bytes
- * 0.61; with the same stores moved to whole lines 0.93 and 0.86); tiles with rows of 256 bytes rather than 512 where
- * rows are odd (0.90 for 0.92); larger tiles, and blocks of few threads with many vectors each, which leave a
- * multiprocessor too few blocks in different steps (bytes 0.75 for 0.83); packed rows as one run also in the tiles for
- * many columns (2 bytes, aligned: 0.96 for 0.98); tiles of 192 rows, which read fewer rows twice (bytes 0.81 for 0.83,
- * 2 bytes 0.87 for 0.88). What made the first version slow (0.92 where it is 0.97 now) were addresses that did not come
- * from the kernel's parameters, so that every store was a generic one, and divisions in every loop.
+ * 0.61; with the same stores moved to whole lines 0.93 and 0.86); tiles with rows of 256 bytes rather than 512 where rows
+ * are odd (0.90 for 0.92); larger tiles, and blocks of few threads with many vectors each, which leave a multiprocessor
+ * too few blocks in different steps (bytes 0.75 for 0.83); packed rows as one run also in the tiles for many columns
+ * (2 bytes, aligned: 0.96 for 0.98); tiles of 192 rows, which read fewer rows twice (bytes 0.81 for 0.83, 2 bytes 0.87 for
+ * 0.88). Blocks that do several tiles one below the other and keep each column's last line in registers, so that no row
+ * is read twice: 4 bytes 0.88 for 0.90, bytes no faster, since fewer neighbours are written at a time. Two tiles to a
+ * block with barriers of their own, to share rows in the first-level cache: bytes 0.59. 256 x 256 bytes: 0.74. Tables of
+ * where each row's words and each column's vectors lie, and one branch a warp for the shift of a column: a third fewer
+ * instructions, 2 bytes 0.88 for 0.87, 4 and 8 bytes as before, bytes 0.73 for 0.82, whose tables left no room for the
+ * fourth block: loads on their way to registers pass through the first-level cache, so shared memory must leave it some
+ * 60 KB (0.67 with 28). Hints to either cache: 0 to 0.15 slower. What made the first version slow (0.92 where it is 0.97
+ * now) were addresses that did not come from the kernel's parameters, so that every store was a generic one, and
+ * divisions in every loop.
  */
 #include <limits.h>
 #include "matrix.cuh"
@@ -38,18 +46,12 @@ template <typename T, int ROWS, int COLUMNS> struct gm_matrix_block {
         WORD = S < 4 ? 4 : S,
         WIDE = WORD / S,        /* columns of a word */
         WORDS = COLUMNS / WIDE, /* of a row */
-        COLUMN_PITCH = GM_MATRIX_COLUMN_PITCH(S, ROWS),
-        TALL = ROWS / V,                                                   /* vectors of a column */
-        SIDE = TALL < 32 && COLUMNS % (32 / TALL * V) == 0 ? 32 / TALL : 1 /* columns of a warp, which lie V apart */
+        COLUMN_PITCH = GM_MATRIX_COLUMN_PITCH(S, ROWS)
     };
     uint4 image[GM_MATRIX_IMAGE(S, ROWS, COLUMNS)];
     long long row_src[READ]; /* bytes from a vector's start, as in `source`; GM_MATRIX_NONE: there is no such row */
-    long long
-        column_dst[COLUMNS];   /* bytes from a line's start, as in `target`; in the order in which they are stored */
-    int column_place[COLUMNS]; /* bytes from the image's start to the vector that holds its first; -1: no such column */
-    __align__(
-        16) int shift[READ]; /* bytes from a row's place in the image to its first item: to the word that holds it */
-    __align__(16) int bits[READ]; /* and the bits of that word before it, for items smaller than a word */
+    long long column_dst[COLUMNS]; /* bytes from a line's start, as in `target` */
+    __align__(16) int shift[READ]; /* bytes from a row's place in the image to its first item */
 };
 
 /* Those bytes of a vector that are in [begin, end), in words where there is a whole one. */
@@ -79,87 +81,28 @@ template <bool SHIFTED> __device__ __forceinline__ int gm_matrix_line(long long 
     return SHIFTED ? (int)at & (GM_MATRIX_LINE - 1) : 0;
 }
 
-/* The column that is stored as the n-th. Lanes side by side take a column's vectors; the columns of a warp lie as many
- * apart as a vector has items, so that where all columns are equally far apart they begin at one place in a vector. */
-template <typename TILE> __device__ __forceinline__ int gm_matrix_nth(int n)
-{
-    enum { SIDE = TILE::SIDE, V = TILE::V };
-    return SIDE == 1 ? n : n / (SIDE * V) * (SIDE * V) + n % SIDE * V + n / SIDE % V;
-}
-
-/* Bytes [shift, shift + 16) of two vectors; GRAIN divides shift, which is mostly the same for the whole warp. */
-template <int GRAIN> __device__ __forceinline__ uint4 gm_matrix_shifted(const uint4 *place, int shift)
-{
-    uint4 low = place[0], made = low;
-    int bits = shift * 8; /* of which the funnel takes those of a word */
-
-    if (shift >= 12) {
-        uint4 high = place[1];
-        made = GRAIN >= 4 ? make_uint4(low.w, high.x, high.y, high.z)
-                          : make_uint4(__funnelshift_r(low.w, high.x, bits), __funnelshift_r(high.x, high.y, bits),
-                                       __funnelshift_r(high.y, high.z, bits), __funnelshift_r(high.z, high.w, bits));
-    } else if (shift >= 8) {
-        uint4 high = place[1];
-        made = GRAIN >= 4 ? make_uint4(low.z, low.w, high.x, high.y)
-                          : make_uint4(__funnelshift_r(low.z, low.w, bits), __funnelshift_r(low.w, high.x, bits),
-                                       __funnelshift_r(high.x, high.y, bits), __funnelshift_r(high.y, high.z, bits));
-    } else if (GRAIN <= 4 && shift >= 4) {
-        uint4 high = place[1];
-        made = GRAIN >= 4 ? make_uint4(low.y, low.z, low.w, high.x)
-                          : make_uint4(__funnelshift_r(low.y, low.z, bits), __funnelshift_r(low.z, low.w, bits),
-                                       __funnelshift_r(low.w, high.x, bits), __funnelshift_r(high.x, high.y, bits));
-    } else if (GRAIN < 4 && shift) {
-        uint4 high = place[1];
-        made = make_uint4(__funnelshift_r(low.x, low.y, bits), __funnelshift_r(low.y, low.z, bits),
-                          __funnelshift_r(low.z, low.w, bits), __funnelshift_r(low.w, high.x, bits));
-    }
-    return made;
-}
-
-/* The vector at place `v` of the n-th column's part. */
+/* The vector at place `v` of a column's part. */
 template <bool SHIFTED, typename TILE>
-__device__ __forceinline__ uint4 gm_matrix_vector(const TILE &tile, int line, int place, int v)
+__device__ __forceinline__ uint4 gm_matrix_vector(const TILE &tile, int line, int column, int v)
 {
-    const uint4 *from = (const uint4 *)((const unsigned char *)tile.image + place) + v;
-    return SHIFTED && TILE::S < 16 ? gm_matrix_shifted<TILE::S>(from, -line & 15) : from[0];
+    int from = GM_MATRIX_LINE - line;
+    const uint4 *place =
+        tile.image + ((column % TILE::WIDE) * TILE::WORDS + column / TILE::WIDE) * TILE::COLUMN_PITCH + v + from / 16;
+    return SHIFTED && TILE::S < 16 ? gm_shifted<TILE::S>(place[0], place[1], from & 15) : place[0];
 }
 
-/* The n-th columns of `first`, `first + STORE` ...: the vectors at place `v` of them, which all belong to the tile. */
+/* Columns `store`, `store + STORE` ...: the vectors at place `v` of them, which all belong to the tile. */
 template <bool SHIFTED, int STORE, int COLUMNS, typename TILE>
-__device__ __forceinline__ void gm_matrix_store(char *target, const TILE &tile, int first, int v, long long offset)
+__device__ __forceinline__ void gm_matrix_store(char *target, const TILE &tile, int columns, int store, int v,
+                                                long long offset)
 {
-    char *to = target + offset;
-
-#pragma unroll 2
-    for (int n = first; n < COLUMNS; n += STORE) {
-        int place = tile.column_place[n];
-        if (place < 0)
-            continue;
-        long long at = tile.column_dst[n];
+#pragma unroll
+    for (int k = 0; k < (COLUMNS + STORE - 1) / STORE; k++) {
+        int column = min(k * STORE + store, COLUMNS - 1);
+        long long at = tile.column_dst[column];
         int line = gm_matrix_line<SHIFTED>(at);
-        *(uint4 *)(to + (at - line)) = gm_matrix_vector<SHIFTED>(tile, line, place, v);
-    }
-}
-
-/* As gm_turn_gather, of rows that begin at words of their own, and at bits of them. */
-template <typename T, int PITCH>
-__device__ __forceinline__ void gm_matrix_gather(uint4 *made, const unsigned char *image, int base, const int *shift,
-                                                 const int *bits)
-{
-    enum { S = sizeof(T), V = 16 / S };
-
-    if constexpr (S < 4) {
-        unsigned int word[V];
-#pragma unroll
-        for (int i = 0; i < V; i++) {
-            const unsigned int *at = (const unsigned int *)(image + (base + shift[i]) + i * PITCH * 16);
-            word[i] = __funnelshift_r(at[0], at[1], bits[i]);
-        }
-        gm_turn<T>(made, word);
-    } else {
-#pragma unroll
-        for (int i = 0; i < V; i++)
-            ((T *)made)[i] = *(const T *)(image + (base + shift[i]) + i * PITCH * 16);
+        uint4 vector = gm_matrix_vector<SHIFTED>(tile, line, column, v);
+        gm_store_if(k * STORE + store < columns, target + (at - line + offset), vector);
     }
 }
 
@@ -211,7 +154,7 @@ __device__ void move_matrix(char *__restrict__ out, const char *__restrict__ in,
     enum { WORDS = tile_type::WORDS, WIDE = tile_type::WIDE, COLUMN_PITCH = tile_type::COLUMN_PITCH };
     enum { GROUPS = THREADS / PITCH, LOADS = (READ + GROUPS - 1) / GROUPS }; /* rows at a time */
     enum { TURN = THREADS / WORDS, TURNS = (READ / V + TURN - 1) / TURN };   /* vectors of a column at a time */
-    enum { TALL = tile_type::TALL, STORE = THREADS / TALL };                 /* columns at a time */
+    enum { TALL = ROWS / V, STORE = THREADS / TALL, STORES = (COLUMNS + STORE - 1) / STORE }; /* columns at a time */
     enum { NARROW = GM_MATRIX_NARROW(S, COLUMNS) };
     static_assert(COLUMNS * S % 16 == 0, "rows of whole vectors");
     static_assert(sizeof(tile_type) <= GM_MATRIX_SHARED(S, ROWS, COLUMNS), "what the launch asks for");
@@ -244,21 +187,11 @@ __device__ void move_matrix(char *__restrict__ out, const char *__restrict__ in,
             shift = NARROW && p.packed ? (int)(at - (flat & ~15ll)) - i * PITCH * 16 : (int)(at & 15);
         }
         tile.row_src[i] = at;
-        tile.shift[i] = S < 4 ? shift & ~3 : shift;
-        if (S < 4)
-            tile.bits[i] = shift * 8;
+        tile.shift[i] = shift;
     }
     long long start = p.stacked ? 0 : (long long)first_row * S;
-    for (int i = thread; i < COLUMNS; i += THREADS) {
-        int column = gm_matrix_nth<tile_type>(i), place = -1;
-        if (column < columns) {
-            long long at = matrix.dst + start + gm_matrix_place(p.column, p.ncolumn, first_column + column).dst;
-            int line = p.line == 1 ? 0 : gm_matrix_line<true>(at);
-            tile.column_dst[i] = at;
-            place = (column % WIDE * WORDS + column / WIDE) * COLUMN_PITCH * 16 + ((GM_MATRIX_LINE - line) & ~15);
-        }
-        tile.column_place[i] = place;
-    }
+    for (int i = thread; i < columns; i += THREADS)
+        tile.column_dst[i] = matrix.dst + start + gm_matrix_place(p.column, p.ncolumn, first_column + i).dst;
     near = __syncthreads_or(near);
 
     if (NARROW && p.packed) {
@@ -288,20 +221,18 @@ __device__ void move_matrix(char *__restrict__ out, const char *__restrict__ in,
     int w = thread % WORDS, turn = thread / WORDS, idle = p.line > 1 ? 0 : AHEAD / V; /* vectors that nobody wants */
     bool used = !NARROW || w * WIDE < columns;
     uint4 made[TURNS][WIDE];
-    int base = turn * V * PITCH * 16 + w * tile_type::WORD;
-    asm volatile("" : "+r"(base)); /* or it is found for each row */
-    const unsigned char *image = (const unsigned char *)tile.image;
+    const unsigned char *image = (const unsigned char *)(tile.image + turn * V * PITCH) + w * tile_type::WORD;
     if (p.even >= 0) {
 #pragma unroll
         for (int k = 0; k < TURNS; k++)
             if ((k < READ / V / TURN || k * TURN + turn < READ / V) && (k > 0 || turn >= idle) && used)
-                gm_turn_gather<T, true, PITCH>(made[k], image + base + p.even + k * TURN * V * PITCH * 16, NULL);
+                gm_turn_gather<T, true, PITCH>(made[k], image + p.even + k * TURN * V * PITCH * 16, NULL);
     } else {
 #pragma unroll
         for (int k = 0; k < TURNS; k++)
             if ((k < READ / V / TURN || k * TURN + turn < READ / V) && (k > 0 || turn >= idle) && used)
-                gm_matrix_gather<T, PITCH>(made[k], image + k * TURN * V * PITCH * 16, base,
-                                           tile.shift + (k * TURN + turn) * V, tile.bits + (k * TURN + turn) * V);
+                gm_turn_gather<T, false, PITCH>(made[k], image + k * TURN * V * PITCH * 16,
+                                                tile.shift + (k * TURN + turn) * V);
     }
     __syncthreads();
 #pragma unroll
@@ -316,18 +247,15 @@ __device__ void move_matrix(char *__restrict__ out, const char *__restrict__ in,
     long long offset = p.stacked ? gm_matrix_place(p.row, p.nrow, first_row + v * V).dst : v * 16;
     if (p.line == 1) {
         if (first_row + v * V < p.rows)
-            gm_matrix_store<false, STORE, COLUMNS>(target, tile, store, v, offset);
+            gm_matrix_store<false, STORE, COLUMNS>(target, tile, columns, store, v, offset);
     } else if (ahead && first_row + ROWS <= p.rows) {
-        gm_matrix_store<true, STORE, COLUMNS>(target, tile, store, v, offset);
+        gm_matrix_store<true, STORE, COLUMNS>(target, tile, columns, store, v, offset);
     } else {
 #pragma unroll 1
-        for (int n = store; n < COLUMNS; n += STORE) {
-            int place = tile.column_place[n];
-            if (place < 0)
-                continue;
-            long long at = tile.column_dst[n];
+        for (int column = store; column < columns; column += STORE) {
+            long long at = tile.column_dst[column];
             int line = gm_matrix_line<true>(at);
-            uint4 vector = gm_matrix_vector<true>(tile, line, place, v);
+            uint4 vector = gm_matrix_vector<true>(tile, line, column, v);
             char *to = target + (at - line + offset);
             long long begin = v * 16 - line, left = ((long long)p.rows - first_row) * S - begin;
             int low = ahead || begin >= 0 ? 0 : (int)-begin;
@@ -340,19 +268,8 @@ __device__ void move_matrix(char *__restrict__ out, const char *__restrict__ in,
     }
 }
 
-/* Items of two bytes have registers for one block more on a multiprocessor than the compiler would give them. */
-#define GM_MATRIX_BOUNDS_1(threads) __launch_bounds__(threads)
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-#    define GM_MATRIX_BOUNDS_2(threads) __launch_bounds__(threads)
-#else
-#    define GM_MATRIX_BOUNDS_2(threads) __launch_bounds__(threads, 1638 / threads)
-#endif
-#define GM_MATRIX_BOUNDS_4(threads)  __launch_bounds__(threads)
-#define GM_MATRIX_BOUNDS_8(threads)  __launch_bounds__(threads)
-#define GM_MATRIX_BOUNDS_16(threads) __launch_bounds__(threads)
-
 #define GM_KERNEL(size, type, rows, columns, threads)                                                                  \
-    extern "C" __global__ void GM_MATRIX_BOUNDS_##size(threads) move_matrix_##size##_##rows##x##columns##_##threads(   \
+    extern "C" __global__ void __launch_bounds__(threads) move_matrix_##size##_##rows##x##columns##_##threads(         \
         char *__restrict__ out, const char *__restrict__ in, const __grid_constant__ gm_matrix matrix)                 \
     {                                                                                                                  \
         move_matrix<type, rows, columns, threads>(out, in, matrix);                                                    \

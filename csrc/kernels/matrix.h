@@ -56,7 +56,7 @@
     GM_MATRIX_LARGER(GM_MATRIX_PITCH(unit, columns) * GM_MATRIX_READ(unit, rows),                                      \
                      GM_MATRIX_COLUMN_PITCH(unit, rows) * (columns))
 #define GM_MATRIX_SHARED(unit, rows, columns)                                                                          \
-    (GM_MATRIX_IMAGE(unit, rows, columns) * 16 + (GM_MATRIX_READ(unit, rows) * 16 + (columns)*12 + 47) / 16 * 16)
+    (GM_MATRIX_IMAGE(unit, rows, columns) * 16 + (GM_MATRIX_READ(unit, rows) * 12 + (columns)*8 + 31) / 16 * 16)
 
 enum {
     GM_MATRIX_AXES = 8,
