@@ -349,6 +349,61 @@ def test_local_memory_that_nobody_wrote(write, read, lanes):
     assert kinds(result) == ({"unwritten-register": 2 * lanes} if lanes else {})
 
 
+SCRATCH = """
+    .shared .align 16 .b8 room[1024]; mov.u32 %r1, %tid.x; ld.param.u64 %d1, [p0]; mul.wide.u32 %d2, %r1, 4;
+    add.u64 %d1, %d1, %d2; shl.b32 %r3, %r1, 4; mov.u32 %r4, room; add.u32 %r4, %r4, %r3; setp.lt.u32 %p1, %r1, 8;
+    """
+OUT = "; st.global.u32 [%d1], %r2;"
+
+
+@pytest.mark.parametrize(
+    "lines, lanes",
+    [
+        ("st.shared.u32 [%r4], %r1; ld.shared.u32 %r2, [%r4]" + OUT, 0),
+        ("@%p1 st.shared.u32 [%r4], %r1; ld.shared.u32 %r2, [%r4]" + OUT, 24),
+        ("ld.shared.u32 %r2, [%r4]; add.u32 %r2, %r2, 1;", 0),  # thrown away
+        ("ld.shared.u32 %r2, [%r4]; @%p1 st.global.u32 [%d1], %r2;", 8),
+        ("ld.shared.u32 %r5, [%r4]; selp.u32 %r2, %r5, 3, %p1" + OUT, 8),
+        ("ld.shared.u32 %r5, [%r4]; setp.eq.u32 %p2, %r5, 0; @%p2 bra L; L:", 32),
+        ("ld.shared.u32 %r5, [%r4]; and.b32 %r5, %r5, 7; cvt.u64.u32 %d3, %r5; add.u64 %d3, %d3, %d1;"
+         "ld.u8 %r2, [%d3];", 32),
+        ("ld.shared.u32 %r5, [%r4]; st.shared.u32 [%r4+4], %r5; ld.shared.u32 %r2, [%r4+8];", 0),  # only kept there
+        ("ld.shared.u32 %r5, [%r4]; add.u32 %r5, %r5, 1; st.shared.u32 [%r4+4], %r5;"
+         "ld.shared.u32 %r2, [%r4+4]" + OUT, 32),
+        ("ld.shared.u32 %r5, [%r4]; st.shared.u32 [%r4], %r5; st.shared.u32 [%r4], %r1;"
+         "ld.shared.u32 %r2, [%r4]" + OUT, 0),
+        ("st.shared.u32 [%r4], %r9; ld.shared.u32 %r2, [%r4]" + OUT, 32),  # %r9 was never written
+        ("st.shared.u32 [%r4+4], %r1; ld.shared.v4.u32 {%r5, %r2, %r6, %r7}, [%r4]" + OUT, 0),
+        ("st.shared.u32 [%r4], %r1; ld.shared.v4.u32 {%r5, %r2, %r6, %r7}, [%r4]" + OUT, 32),
+        ("ld.shared.u32 %r5, [%r4]; shfl.sync.bfly.b32 %r2, %r5, 1, 31, -1; @%p1 st.global.u32 [%d1], %r2;", 8),
+        ("ld.shared.u32 %r5, [%r4]; mov.b64 %d5, {%r1, %r5}; mov.b64 {%r2, %r6}, %d5" + OUT, 0),  # a part of a register
+        ("ld.shared.u16 %r5, [%r4]; prmt.b32 %r6, %r1, %r5, 0x5410; and.b32 %r2, %r6, 0xffff" + OUT, 0),
+        ("ld.shared.u16 %r5, [%r4]; prmt.b32 %r2, %r1, %r5, 0x7654" + OUT, 32),
+        ("atom.shared.add.u32 %r2, [%r4], 1;", 32),  # makes a value of what was none
+        ("cvt.u64.u32 %d3, %r4; cvta.shared.u64 %d4, %d3; ld.u32 %r2, [%d4]" + OUT, 32),
+    ],
+)  # fmt: skip
+def test_shared_memory_that_nobody_wrote(lines, lanes):
+    """A value is looked at where it is used; the finding names the load that got it."""
+    result = run(body(SCRATCH + lines), 2, 32, ints(64), watch=SHARED | REGISTERS)
+    assert kinds(result) == ({"unwritten-shared": 2 * lanes} if lanes else {})
+    for row in result["findings"]:
+        assert row["place"]["opcode"].startswith(("ld.", "atom."))
+        assert {example["offset"] % 16 for example in row["examples"]} <= {0, 4}
+
+
+def test_products_of_shared_memory_that_nobody_wrote():
+    """Lane l of a product holds row l / 4 of A and of the result, and column l / 4 of B."""
+    lines = """
+    ld.shared.u32 %r5, [%r4]; mov.u32 %r6, 0; @%p1 mov.u32 %r6, %r5; mov.u32 %r7, 0; mov.f32 %f1, 0f00000000;
+    mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {A}, {B}, {%f1, %f1, %f1, %f1};
+    mov.b32 %r2, %f1; st.global.u32 [%d1], %r2;"""
+    for a, b, lanes in (("%r6, %r7", "%r7", 8), ("%r7, %r7", "%r6", 8), ("%r7, %r7", "%r7", 0)):
+        text = body(SCRATCH + lines.replace("{A}", f"{{{a}}}").replace("{B}", f"{{{b}}}"))
+        result = run(text, 1, 32, ints(32), watch=SHARED | REGISTERS)
+        assert kinds(result) == ({"unwritten-shared": lanes} if lanes else {}), (a, b)
+
+
 def test_a_call_finds_its_local_memory_unwritten():
     """What an earlier call left there is nobody's value."""
     text = (

@@ -104,6 +104,13 @@ def test_a_ladder_counts_every_stage_that_takes_the_type(lesson, dtype):
     assert all(name in str(ladder) for name in ladder.traces)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("shape", [(251, 253), (67, 129), (300, 2), (3, 301), (500, 7)])
+def test_edges_of_a_tile_read_what_nobody_wrote_and_throw_it_away(shape, dtype):
+    trace = gpumem.trace_stage("transpose", "tuned", shape, dtype, watch=("shared", "registers"))
+    assert trace.findings == ()
+
+
 def test_an_items_size_decides_the_sectors():
     for dtype, each in {"uint8": 1, "int16": 2, "int32": 4, "float64": 8, "complex128": 16}.items():
         ladder = gpumem.trace_ladder("transpose", (64, 64), dtype)

@@ -72,7 +72,8 @@ int gm_shuffle_make(gm_shuffle *program, int window, int pair, int64_t item, con
         if (k < naxes - inner)
             runs *= axis[k].len;
     }
-    if (runs * ((run_bytes + window - 1) / window) > GM_SHUFFLE_MAX_VECTORS || (window < 64 && high - low < window))
+    if (run_bytes == 0 || runs * ((run_bytes + window - 1) / window) > GM_SHUFFLE_MAX_VECTORS ||
+        (window < 64 && high - low < window))
         return 0;
     program->readable = high - low < 64 ? (UINT64_C(1) << (high - low)) - 1 : ~UINT64_C(0);
     program->src_bytes = high - low;

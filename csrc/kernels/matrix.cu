@@ -98,7 +98,7 @@ __device__ __forceinline__ void gm_matrix_store(char *target, const TILE &tile, 
 {
 #pragma unroll
     for (int k = 0; k < (COLUMNS + STORE - 1) / STORE; k++) {
-        int column = min(k * STORE + store, COLUMNS - 1);
+        int column = min(k * STORE + store, columns - 1); /* those behind have no place */
         long long at = tile.column_dst[column];
         int line = gm_matrix_line<SHIFTED>(at);
         uint4 vector = gm_matrix_vector<SHIFTED>(tile, line, column, v);

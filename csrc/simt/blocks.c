@@ -196,7 +196,7 @@ static int grow_local(gm_warp *w, uint64_t bytes)
 /* With what values.c keeps of each slot. */
 static size_t frame_bytes(const gm_run *run, const gm_function *f)
 {
-    return follows_values(run) ? 3 * (size_t)f->frame_bytes : f->frame_bytes;
+    return (follows_values(run) ? 1 + GM_VALUE_WORDS : 1) * (size_t)f->frame_bytes;
 }
 
 gm_frame *gm_frame_new(gm_warp *w, uint32_t function, gm_frame *caller, uint32_t lanes)

@@ -45,7 +45,8 @@ static u32 matrix_bits(int type)
 }
 
 /* The list at a: registers of A, B, C, D; k the shape (rows 16 or 8), imm k's length; b the types of A and of B, c that
- * of C and D: 0 f32, 1 f16, 2 s32, 3 f64; n 1 and, 2 xor of bits, 4 saturate. */
+ * of C and D: 0 f32, 1 f16, 2 s32, 3 f64; n 1 and, 2 xor of bits, 4 saturate; e how many registers each has, a byte
+ * each. */
 HANDLER(mma)
 {
     TAKE_PART;

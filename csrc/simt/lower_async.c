@@ -142,7 +142,7 @@ static void product(gm_lower *l)
                   {GM_MOD_M16N8K16, 16, 16},   {GM_MOD_M16N8K32, 16, 32},  {GM_MOD_M16N8K64, 16, 64},
                   {GM_MOD_M16N8K128, 16, 128}, {GM_MOD_M16N8K256, 16, 256}};
     const gm_ptx_inst *inst = l->inst;
-    uint32_t slots[40], n = 0, rows = 0, depth = 0;
+    uint32_t slots[40], n = 0, rows = 0, depth = 0, counts = 0;
     for (uint32_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
         if (shapes[k].shape == inst->mod[GM_FIELD_SHAPE])
             rows = shapes[k].rows, depth = shapes[k].depth;
@@ -159,11 +159,12 @@ static void product(gm_lower *l)
             const gm_ptx_operand *r = one->kind == GM_OPERAND_VECTOR ? &one->elements[k] : one;
             uint32_t bytes = result == GM_PTX_F64 ? 8 : 4;
             slots[n++] = o == 4 ? gm_lower_destination(l, r, bytes) : gm_lower_source(l, r, bytes);
+            counts += 1u << 8 * (o - 1);
         }
     }
     uint32_t list = gm_lower_list(l, slots, n);
     gm_insn *in = gm_lower_emit(l, GM_DO_mma);
-    in->a = list, in->k = (uint8_t)rows, in->imm = depth;
+    in->a = list, in->k = (uint8_t)rows, in->imm = depth, in->e = counts;
     in->b = (uint32_t)ta | (uint32_t)tb << 8;
     in->c = result == GM_PTX_F32 ? 0 : result == GM_PTX_F16 ? 1 : result == GM_PTX_S32 ? 2 : 3;
     uint8_t mod = inst->mod[GM_FIELD_BOOL] ? inst->mod[GM_FIELD_BOOL] : inst->mod[GM_FIELD_OP];

@@ -413,8 +413,11 @@ void gm_frame_free(gm_warp *w, gm_frame *frame);
 void gm_warp_met(gm_warp *w, uint32_t lanes); /* bar.warp.sync */
 
 /* values.c: what executes in the place of the loop where a run follows values (GM_WATCH_REGISTERS) */
+enum { GM_VALUE_WORDS = 4 }; /* of a slot, behind the frame, each as far from the one before as the frame is long */
 const gm_insn *gm_values_loop(const gm_insn *in, gm_warp *w, uint8_t *regs);
 void gm_values_begin(gm_frame *frame); /* nothing has been written in it */
+void gm_values_shared(gm_warp *w, const gm_insn *in, const uint32_t address[GM_LANES], uint32_t lanes, uint32_t bytes,
+                      uint32_t unwritten);
 
 /* barrier.c */
 const gm_insn *gm_barrier_come(gm_warp *w, const gm_insn *in, uint32_t lanes);

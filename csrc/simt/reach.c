@@ -366,7 +366,9 @@ static void watch_shared(gm_warp *w, const gm_insn *in, const uint32_t address[G
 {
     unsigned how = w->worker->run->program->site_how[in->x];
     uint32_t unwritten = gm_watch_shared(w->watch, in->x, how, w->index, address, lanes, bytes);
-    if (unwritten)
+    if (w->step)
+        gm_values_shared(w, in, address, lanes, bytes, unwritten);
+    else if (unwritten)
         gm_watch_unwritten(w->watch, in->x, w->index, address, unwritten, bytes);
 }
 

@@ -48,6 +48,14 @@ uint32_t gm_watch_shared(gm_watch *watch, uint32_t site, unsigned how, uint32_t 
                          uint32_t active, uint32_t bytes);
 void gm_watch_unwritten(gm_watch *watch, uint32_t site, uint32_t warp, const uint32_t addr[GM_LANES], uint32_t lanes,
                         uint32_t bytes);
+/* The same for values that are followed: such a read is kept under a number, which makes it a finding later. 0: no more
+ * is known of it (the reads of a block are kept for a while only). Then what of an access has no value, and what has
+ * none any more since no value was stored there. */
+uint32_t gm_watch_keep(gm_watch *watch, uint32_t site, uint32_t warp, const uint32_t addr[GM_LANES], uint32_t lanes,
+                       uint32_t bytes);
+int gm_watch_used(gm_watch *watch, uint32_t number, uint32_t lanes);
+uint32_t gm_watch_never(const gm_watch *watch, const uint32_t addr[GM_LANES], uint32_t lanes, uint32_t bytes);
+void gm_watch_unknown(gm_watch *watch, const uint32_t addr[GM_LANES], uint32_t lanes, uint32_t bytes);
 
 /* cp.async: its write happens at some time until the waiting thread's wait. */
 void gm_watch_copy(gm_watch *watch, uint32_t site, uint32_t warp, const uint32_t addr[GM_LANES], uint32_t active,

@@ -4,6 +4,7 @@
  * is no race in itself. */
 #include "watch_state.h"
 #include "count_lanes.h"
+#include <string.h>
 
 enum { EXEMPT_IN_WARP = GM_BY_ATOMIC, EXEMPT_BETWEEN_WARPS = GM_BY_ATOMIC | GM_BY_VOLATILE };
 
@@ -86,12 +87,14 @@ static void compare_lane(access *a, uint32_t at, uint32_t n, uint32_t lane, uint
     }
 }
 
-/* 1 if one of a lane's n places was never written. */
-static uint32_t never_written(const access *a, uint32_t at, uint32_t n)
+/* 1 if one of a lane's n places holds no value. */
+static uint32_t never_written(const gm_watch *watch, uint32_t at, uint32_t n)
 {
+    const gm_shadow *place = &watch->place;
     uint32_t never = 0;
     for (uint32_t i = at; i < at + n; i++)
-        never |= (a->watch->place.wrote[i] & ~GM_PENDING) < a->watch->first;
+        never |= (place->wrote[i] & ~GM_PENDING) < watch->first ||
+                 (place->wrote[i] & GM_PENDING && !(place->by[i] & GM_BY_COPY));
     return never;
 }
 
@@ -189,7 +192,7 @@ uint32_t gm_watch_note(gm_watch *watch, uint32_t site, unsigned how, uint32_t fl
             continue;
         compare_lane(&a, at[k], n, lane[k], addr[lane[k]]);
         if (reads)
-            unwritten |= never_written(&a, at[k], n) << lane[k];
+            unwritten |= never_written(watch, at[k], n) << lane[k];
     }
     for (uint32_t k = 0; k < count; k++)
         for (uint32_t i = at[k]; i < at[k] + n; i++)
@@ -214,5 +217,51 @@ void gm_watch_unwritten(gm_watch *watch, uint32_t site, uint32_t warp, const uin
         uint32_t lane = (uint32_t)gm_first_lane(rest);
         report(&a, GM_FINDING_UNWRITTEN_SHARED, lane, addr[lane], (uint32_t)GM_WATCH_SITES << GM_BY_SITE_SHIFT,
                UINT32_MAX);
+    }
+}
+
+uint32_t gm_watch_keep(gm_watch *watch, uint32_t site, uint32_t warp, const uint32_t addr[GM_LANES], uint32_t lanes,
+                       uint32_t bytes)
+{
+    uint32_t number = ++watch->kept_count;
+    gm_kept *kept = &watch->kept[number % GM_KEPT];
+    *kept = (gm_kept){.number = number, .site = site, .warp = warp, .bytes = bytes, .lanes = lanes};
+    memcpy(kept->addr, addr, sizeof kept->addr);
+    return number;
+}
+
+/* The value may have come to other lanes by a shuffle. */
+int gm_watch_used(gm_watch *watch, uint32_t number, uint32_t lanes)
+{
+    gm_kept *kept = &watch->kept[number % GM_KEPT];
+    if (kept->number != number)
+        return 0;
+    lanes &= kept->lanes;
+    if (!lanes && !kept->said)
+        lanes = kept->lanes & (0 - kept->lanes);
+    gm_watch_unwritten(watch, kept->site, kept->warp, kept->addr, lanes, kept->bytes);
+    kept->lanes &= ~lanes;
+    kept->said = 1;
+    return 1;
+}
+
+uint32_t gm_watch_never(const gm_watch *watch, const uint32_t addr[GM_LANES], uint32_t lanes, uint32_t bytes)
+{
+    uint32_t never = 0, n = bytes >> watch->shift;
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+        uint32_t i = (uint32_t)gm_first_lane(rest), at = addr[i] >> watch->shift;
+        if (n <= watch->units && at <= watch->units - n)
+            never |= never_written(watch, at, n) << i;
+    }
+    return never;
+}
+
+void gm_watch_unknown(gm_watch *watch, const uint32_t addr[GM_LANES], uint32_t lanes, uint32_t bytes)
+{
+    uint32_t n = bytes >> watch->shift;
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+        uint32_t at = addr[gm_first_lane(rest)] >> watch->shift;
+        for (uint32_t i = at; n <= watch->units && at <= watch->units - n && i < at + n; i++)
+            watch->place.wrote[i] |= GM_PENDING;
     }
 }

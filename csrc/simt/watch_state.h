@@ -27,13 +27,13 @@ typedef struct gm_reader {
 } gm_reader;
 
 typedef struct gm_shadow {
-    uint32_t *wrote, *by; /* the last write: its clock, with GM_PENDING while it is a copy on its way; and who */
+    uint32_t *wrote, *by; /* the last write: its clock, with GM_PENDING where it gave no value; and who */
     gm_reader reader[2];
     uint32_t *all; /* of the arrays, one behind the other */
 } gm_shadow;
 
 enum { GM_SHADOW_ARRAYS = 8 };
-#define GM_PENDING (UINT32_C(1) << 31)
+#define GM_PENDING (UINT32_C(1) << 31) /* a copy that is on its way (GM_BY_COPY), or what was stored was no value */
 
 /* cp.async's of one warp, of lanes with one count of committed groups. */
 typedef struct gm_pending {
@@ -75,6 +75,15 @@ typedef struct gm_released {
 
 enum { GM_RELEASED = 64 };
 
+/* A read of places that hold no value; whether it matters is seen when the value is used. */
+typedef struct gm_kept {
+    uint32_t number, site, warp, bytes, lanes; /* those not reported yet */
+    uint32_t addr[GM_LANES];
+    int said;
+} gm_kept;
+
+enum { GM_KEPT = 256 };
+
 struct gm_watch {
     gm_watch_setup setup;
     uint32_t warps, units, shift; /* places, and log2 of their bytes */
@@ -87,6 +96,8 @@ struct gm_watch {
     gm_released released[GM_RELEASED];
     gm_handed handed[GM_WATCH_WARPS];
     gm_pendings pending[GM_WATCH_WARPS];
+    uint32_t kept_count;
+    gm_kept kept[GM_KEPT]; /* the last ones, by number */
 };
 
 static inline uint32_t gm_by(uint32_t thread, unsigned how, uint32_t site)
