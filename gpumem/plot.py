@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from .sweep_result import Point, Sweep
 
 AROUND_ZERO = 1.12  # room above the highest of what is drawn
-COUNTS = {"banks": ("wavefronts_per_load", "wavefronts of an executed shared load")}
-SECTORS = ("sectors_per_load", "sectors of an executed load")
+COUNTS = {
+    "banks": (("wavefronts_per_load",), "wavefronts of an executed shared load"),
+    **dict.fromkeys(("read", "walk2d", "reduce"), (("sectors_per_load",), "sectors of an executed load")),
+}
+SECTORS = (("sectors_per_load", "sectors_per_store"), "sectors of an executed load and store together")
 
 
 def known(environment: Mapping[str, Any]) -> Device | None:
@@ -183,13 +186,14 @@ def curves(sweep: Sweep) -> list[tuple[str, str, str, list[Point]]]:
 
 def draw_counts(sweep: Sweep, ax: Axes) -> list[tuple[float, str, str]]:
     """The curves of a counted sweep."""
-    counter, text = COUNTS.get(sweep.lesson, SECTORS)
+    counters, text = COUNTS.get(sweep.lesson, SECTORS)
     ends = []
     for name, kind, shown, points in curves(sweep):
-        held = [point for point in points if counter in point.counters]
+        held = [point for point in points if all(counter in point.counters for counter in counters)]
         look = style.TYPES.get(shown) or style.look(name, kind)
-        ys = [point.counters[counter] for point in held]
-        ax.plot([p.x for p in held], ys, color=look.colour, marker=look.marker, markersize=4, label=shown)
+        ys = [sum(point.counters[counter] for counter in counters) for point in held]
+        xs = [place(sweep, point) for point in held]
+        ax.plot(xs, ys, color=look.colour, marker=look.marker, markersize=4, label=shown)
         ends += [(ys[-1], style.words(shown), look.colour)] if ys else []
     ax.set_ylabel(text)
     return ends
@@ -203,7 +207,7 @@ def scale(sweep: Sweep, ax: Axes) -> None:
     if sweep.over in ("size", "flight", "width"):
         style.byte_axis(ax, values)
         if sweep.over == "size":
-            style.caches(ax, cache_sizes(sweep.environment))
+            style.caches(ax, {} if sweep.counted else cache_sizes(sweep.environment))
             ax.set_xlabel(f"bytes {verb(sweep.lesson)}")
             return
     elif max(values) >= 32:

@@ -84,6 +84,15 @@ def test_the_caption_says_device_driver_and_commit(transpose):
         assert part in said
 
 
+def test_a_counted_sweep_shows_loads_and_stores_over_the_bytes_they_move():
+    sizes = [4096, 65536]
+    ax = plot_sweep(gpumem.sweep("transpose", "size", sizes, stages=["naive", "padded"], device="sim", progress=False))
+    drawn = {line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in ax.lines}
+    assert drawn == {"naive": ([8192, 131072], [4 + 32, 4 + 32]), "padded": ([8192, 131072], [8, 8])}
+    assert ax.get_xlim()[0] < 8192
+    assert not any(patch.get_gid() for patch in ax.patches)  # this machine's caches have no part in it
+
+
 def test_names_at_the_ends_do_not_overlap():
     ax = plot_sweep(sweep_of("h200/sweep-cache-float32.json"))
     ax.figure.draw_without_rendering()
