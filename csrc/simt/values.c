@@ -153,6 +153,13 @@ static void stored_local(gm_warp *w, const gm_insn *in, shadow s, uint32_t lanes
     }
 }
 
+/* The lanes' item of a vector. */
+static void at_item(uint32_t at[GM_LANES], const uint32_t address[GM_LANES], uint32_t offset)
+{
+    for (uint32_t i = 0; i < GM_LANES; i++)
+        at[i] = address[i] + offset;
+}
+
 /* An access to shared memory that the watch has noted: `unwritten` lanes of a load got a place that holds no value. A
  * store of what is none leaves none. */
 void gm_values_shared(gm_warp *w, const gm_insn *in, const uint32_t address[GM_LANES], uint32_t lanes, uint32_t bytes,
@@ -160,36 +167,38 @@ void gm_values_shared(gm_warp *w, const gm_insn *in, const uint32_t address[GM_L
 {
     gm_frame *frame = w->now.frame;
     shadow s = {frame->regs, frame->function->frame_bytes};
-    uint32_t at[GM_LANES], load = 0, each = 1u << in->k;
-    memcpy(at, address, sizeof at);
+    uint32_t at[GM_LANES], load, each;
     switch (in->op) {
     case GM_DO_ld_generic:
     case GM_DO_ld_shared:
     case GM_DO_ld_shared_b32:
     case GM_DO_ld_shared_b64:
-        if (unwritten)
-            load = gm_watch_keep(w->watch, in->x, w->index, address, unwritten, bytes);
-        for (uint32_t item = 0; unwritten && item < in->n; item++) {
-            uint32_t never = gm_watch_never(w->watch, at, unwritten, each);
-            put(s, SHARED, item_slot(w, in, item), lanes, never);
-            if (never)
-                put(s, LOAD, item_slot(w, in, item), GM_FULL, load);
-            for (uint32_t i = 0; i < GM_LANES; i++)
-                at[i] += each;
+        if (!unwritten)
+            break;
+        load = gm_watch_keep(w->watch, in->x, w->index, address, unwritten, bytes);
+        each = 1u << in->k;
+        for (uint32_t item = 0; item < in->n; item++) {
+            at_item(at, address, item * each);
+            put(s, SHARED, item_slot(w, in, item), lanes, gm_watch_never(w->watch, at, unwritten, each));
+            put(s, LOAD, item_slot(w, in, item), GM_FULL, load);
         }
         break;
     case GM_DO_st_generic:
     case GM_DO_st_shared:
     case GM_DO_st_shared_b32:
     case GM_DO_st_shared_b64:
+        each = 1u << in->k;
         for (uint32_t item = 0; item < in->n; item++) {
-            gm_watch_unknown(w->watch, at, lanes & unknown(s, item_slot(w, in, item)), each);
-            for (uint32_t i = 0; i < GM_LANES; i++)
-                at[i] += each;
+            uint32_t never = lanes & unknown(s, item_slot(w, in, item));
+            if (!never)
+                continue;
+            at_item(at, address, item * each);
+            gm_watch_unknown(w->watch, at, never, each);
         }
         break;
     default:
-        gm_watch_unwritten(w->watch, in->x, w->index, address, unwritten, bytes);
+        if (unwritten)
+            gm_watch_unwritten(w->watch, in->x, w->index, address, unwritten, bytes);
     }
 }
 
