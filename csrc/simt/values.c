@@ -404,7 +404,8 @@ static int before(gm_warp *w, const gm_insn *in, shadow s, uint32_t lanes, uint3
     case GM_DO_match_all_b64:
         for (int plane = 0; plane < PLANES; plane++)
             bad[plane] |= get(s, plane, in->a) & lanes ? lanes : 0;
-        bad[LOAD] = get(s, LOAD, in->a);
+        if (get(s, SHARED, in->a) & lanes)
+            bad[LOAD] = get(s, LOAD, in->a);
         return 1;
     case GM_DO_movmatrix:
     case GM_DO_activemask:
