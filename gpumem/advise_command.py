@@ -10,13 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import UsageError, WrongResultError, unknown
+from .errors import FOUND, UsageError, WrongResultError, unknown
 
 if TYPE_CHECKING:
     from .advice import Advice
     from .trace import Trace
-
-FOUND = 3  # the exit status where --fail-on names what was found
 
 EXAMPLES = (
     "gpumem advise tile.cu --grid 32,32 --block 32,8 --arg out:f32[1024,1024] --arg in:f32[1024,1024] --arg 1024\n"

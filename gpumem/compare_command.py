@@ -8,13 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import UsageError
+from .errors import FOUND, UsageError
 
 if TYPE_CHECKING:
     from .sweep_result import SweepComparison
     from .trace import Comparison
 
-FOUND = 3  # the exit status where --fail-on names what was found
 EXAMPLES = (
     "gpumem trace old.cu ... --json > a.json; gpumem trace new.cu ... --json > b.json; gpumem compare a.json b.json\n"
     "gpumem compare before.json after.json --html compared.html\n"

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .trace import Trace
 
+FOUND = 3  # the exit status of commands where --fail-on names what was found
+
 
 class UsageError(ValueError):
     """An argument that cannot be meant. One line that says what was given and what there is."""

@@ -96,7 +96,10 @@ class SpeedOfLight(Shown):
             for b in self.bounds
         ]
         strong = frozenset(i for i, bound in enumerate(self.bounds) if bound.resource == self.binds)
-        note = f"At least {self.seconds * 1e3:.4f} ms: {self.binds} binds. Latency and reuse in L1 are not looked at."
+        left_out = (
+            "Reuse in L1 is" if any(b.resource == "latency" for b in self.bounds) else "Latency and reuse in L1 are"
+        )
+        note = f"At least {self.seconds * 1e3:.4f} ms: {self.binds} binds. {left_out} not looked at."
         return [Table(f"{self.kernel} at the speed of light of {self.device.name}", columns, rows, [note], strong)]
 
 
