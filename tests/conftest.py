@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from gpumem import _core
+from gpumem.cli import main
 
 # A disassembler takes its time to start: tests of machine code ask for it.
 os.environ.setdefault("GPUMEM_MACHINE_CODE", "0")
@@ -35,3 +36,17 @@ def torch(cuda_device):
 def cupy(cuda_device):
     """CuPy."""
     return pytest.importorskip("cupy")
+
+
+@pytest.fixture
+def said(capsys):
+    """Runs a command of gpumem in this process: exit status, stdout, stderr."""
+
+    def call(*arguments):
+        try:
+            status = main([str(argument) for argument in arguments])
+        except SystemExit as leave:
+            status = leave.code
+        return status, *capsys.readouterr()
+
+    return call

@@ -19,7 +19,6 @@ from gpumem import _core
 from gpumem.advice import RULES, SURE
 from gpumem.chart_shared import accesses_of
 from gpumem.chart_sites import LEAST
-from gpumem.cli import main
 from gpumem.pattern import Pattern
 from gpumem.simulate import trace_stage
 from gpumem.swizzle import Access, Remedy, search
@@ -528,18 +527,6 @@ def test_hazards_come_first_and_once_a_line():
 
 
 # --- the command
-
-
-@pytest.fixture
-def said(capsys):
-    def call(*arguments):
-        try:
-            status = main([str(argument) for argument in arguments])
-        except SystemExit as leave:
-            status = leave.code
-        return status, *capsys.readouterr()
-
-    return call
 
 
 TILE = [PAIRS, "--kernel", "tile_plain", "--grid", "1", "--block", "32"]

@@ -10,7 +10,7 @@ import time
 import pytest
 
 import gpumem
-from gpumem.cli import COMMANDS, main
+from gpumem.cli import COMMANDS
 
 SMALL = ["--shape", "64x64", "--repeat", "3"]
 
@@ -18,20 +18,6 @@ SMALL = ["--shape", "64x64", "--repeat", "3"]
 def run(*arguments, **options):
     command = [sys.executable, "-m", "gpumem", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
-
-
-@pytest.fixture
-def said(capsys):
-    """Runs a command in this process: exit status, stdout, stderr."""
-
-    def call(*arguments):
-        try:
-            status = main(arguments)
-        except SystemExit as leave:
-            status = leave.code
-        return status, *capsys.readouterr()
-
-    return call
 
 
 def test_stages_as_table_and_as_json(said):

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from gpumem import compiler
-from gpumem.cli import main
 from gpumem.errors import UsageError
 from gpumem.exercise_check import FAULTS, check
 from gpumem.exercises import EXERCISES, exercise
@@ -28,18 +27,6 @@ SOLUTIONS = sorted(path.relative_to(DATA).with_suffix("") for path in DATA.rglob
 def solution(name):
     path = DATA / name
     return path.with_suffix(".cu").read_text(), path.with_suffix(".ptx").read_text()
-
-
-@pytest.fixture
-def said(capsys):
-    def call(*arguments):
-        try:
-            status = main([str(argument) for argument in arguments])
-        except SystemExit as leave:
-            status = leave.code
-        return status, *capsys.readouterr()
-
-    return call
 
 
 @pytest.mark.parametrize("name", [str(name) for name in SOLUTIONS if name.name.startswith("reference")])

@@ -5,20 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gpumem.cli import main
-
 DATA = Path(__file__).parent.parent / "notebooks" / "data" / "h200"
 SMALL = ("sweep", "copy", "--sizes", "4K:8K", "--repeat", "3", "-q")
 COUNTED = ("sweep", "read", "--device", "sim", "--shape", "4096", "-q")
-
-
-@pytest.fixture
-def said(capsys):
-    def run(*arguments):
-        status = main([str(each) for each in arguments])
-        return status, *capsys.readouterr()
-
-    return run
 
 
 def test_a_sweep_is_a_table_or_json(said):

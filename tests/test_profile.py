@@ -12,7 +12,6 @@ import pytest
 import gpumem
 from gpumem import ncu
 from gpumem.arguments import lay_out
-from gpumem.cli import main
 from gpumem.errors import UsageError
 from gpumem.launch import Job, write_back
 from gpumem.metrics import METRICS
@@ -88,15 +87,6 @@ def test_without_ncu_the_reason_is_told(monkeypatch):
 
 
 # --- the commands ----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def said(capsys):
-    def call(*arguments):
-        status = main([str(argument) for argument in arguments])
-        return status, *capsys.readouterr()
-
-    return call
 
 
 LAUNCH = ("--kernel", "k17_w33", "--grid", "2,2", "--block", "32,8", "--arg", "x:f32[64,64]=random")
