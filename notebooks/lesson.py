@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import sys
 from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
-from IPython import get_ipython
 from matplotlib.patches import Rectangle
 
 import gpumem
@@ -48,7 +48,7 @@ extern "C" __global__ void energy(float *out, const particle *p, int n)
 }
 """
 
-if shell := get_ipython():
+if (jupyter := sys.modules.get("IPython")) and (shell := jupyter.get_ipython()):
     shell.run_line_magic("matplotlib", "inline")
     shell.run_line_magic("config", 'InlineBackend.figure_formats = ["svg"]')
     plain = '{"bbox_inches": "tight", "metadata": {"Date": None}}'
