@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import numpy as np
 from .devices import Device, device
 from .errors import UsageError
 from .light import speed_of_light
-from .table import Column, Shown, Table
+from .table import Column, Shown, Table, json_by_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,9 +76,7 @@ class Estimates(Shown):
 
     def to_json(self) -> str:
         """The same as JSON, a row a line."""
-        top = self.to_dict()
-        rows = ",\n".join(f"  {json.dumps(row)}" for row in top.pop("rows"))
-        return f'{json.dumps(top, indent=1)[:-2]},\n "rows": [\n{rows}\n ]\n}}'
+        return json_by_line(self.to_dict(), "rows")
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Estimates:

@@ -12,7 +12,7 @@ import numpy as np
 
 from .cases import Group, group_of
 from .errors import UsageError
-from .table import Column, Shown, Table, Tables, bar
+from .table import Column, Shown, Table, Tables, bar, json_by_line
 from .timing import Spread, fastest, ratio
 from .work import REFERENCES
 
@@ -89,10 +89,7 @@ class Result(Shown):
 
     def to_json(self) -> str:
         """The same as JSON, a row a line."""
-        top = self.to_dict()
-        rows = ",\n".join(f"  {json.dumps(row)}" for row in top.pop("rows"))
-        head = json.dumps(top, indent=1)
-        return f'{head[:-2]},\n "rows": [\n{rows}\n ]\n}}'
+        return json_by_line(self.to_dict(), "rows")
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Result:

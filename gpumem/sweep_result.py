@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .amounts import format_bytes
 from .errors import UsageError
-from .table import Column, Shown, Table
+from .table import Column, Shown, Table, json_by_line
 from .timing import Spread, fastest, ratio
 
 if TYPE_CHECKING:
@@ -138,9 +138,7 @@ class Sweep(Shown):
 
     def to_json(self) -> str:
         """The same as JSON, a point a line."""
-        top = self.to_dict()
-        points = ",\n".join(f"  {json.dumps(point)}" for point in top.pop("points"))
-        return f'{json.dumps(top, indent=1)[:-2]},\n "points": [\n{points}\n ]\n}}'
+        return json_by_line(self.to_dict(), "points")
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Sweep:

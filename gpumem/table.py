@@ -1,11 +1,12 @@
-"""One table, three looks: aligned text, rich in a terminal, HTML in a notebook."""
+"""One table, three looks: aligned text, rich in a terminal, HTML in a notebook; and JSON with a row a line."""
 
 from __future__ import annotations
 
+import json
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import rich.console
@@ -154,3 +155,20 @@ def bar(fraction: float) -> str:
     eighths = round(max(0.0, min(fraction, 1.0)) * BAR * 8)
     blocks = "█" * (eighths // 8) + (" ▏▎▍▌▋▊▉"[eighths % 8] if eighths % 8 else "")
     return blocks.ljust(BAR)
+
+
+def json_by_line(plain: Mapping[str, Any], last: str) -> str:
+    """JSON whose list `last` comes last, an item a line: short to read, and a changed item is a changed line.
+
+    >>> print(json_by_line({"rows": [{"a": 1}, {"a": 2}], "op": "sum"}, "rows"))
+    {
+     "op": "sum",
+     "rows": [
+      {"a": 1},
+      {"a": 2}
+     ]
+    }
+    """
+    head = json.dumps({name: value for name, value in plain.items() if name != last}, indent=1)
+    items = ",\n".join(f"  {json.dumps(item)}" for item in plain[last])
+    return f'{head[:-2]},\n "{last}": [\n{items}\n ]\n}}'
