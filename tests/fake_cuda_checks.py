@@ -237,6 +237,52 @@ def test_the_library_s_stream_is_asked_for_at_each_call(driver):
         assert driver.said()[-1].startswith(f"cuLaunchKernel on {lib.current or LEGACY} ")
 
 
+def test_what_a_call_asks_of_an_array(driver):
+    """Each question costs a call that computes nothing: PyTorch's is_conj and is_neg give the GIL away, too."""
+    lib, asked = Library(), []
+    gpumem.transpose(lib.array(numbers(6, 4)))  # kernels are loaded
+
+    def __getattribute__(self, name):
+        asked.append(name)
+        return ByDLPack.__getattribute__(self, name)
+
+    curious = type("Array", (lib.type,), {"__getattribute__": __getattribute__, "is_neg": lambda self: False})
+    array = curious(numbers(6, 4))
+    for now in (asked, lib.log):
+        now.clear()
+    driver.said()
+    gpumem.transpose(array)
+    # What follows `is_neg` is this library's own.
+    assert asked[asked.index("requires_grad") : asked.index("is_neg") + 1] == ["requires_grad", "is_neg"]
+    assert not {"is_conj", "__dlpack__", "__dlpack_device__"} & set(asked)
+    assert lib.log == [("stream", 0), ("allocator", CUDA)]
+    assert driver.said() == [f"cuLaunchKernel on {THEIRS} of device 0"]
+
+
+@pytest.mark.parametrize(
+    "dtype, mark, remedy",
+    [
+        ("f4", "requires_grad", "detach"),
+        ("f4", "is_neg", "resolve_neg"),
+        ("i4", "is_neg", "resolve_neg"),
+        ("c8", "requires_grad", "detach"),
+        ("c8", "is_conj", "resolve_conj"),
+        ("c8", "is_neg", "resolve_neg"),
+    ],
+)
+def test_memory_that_is_not_the_whole_array(driver, dtype, mark, remedy):
+    lib = Library()
+    array = lib.array(numbers(6, 4, dtype=dtype))
+    setattr(array, mark, True if mark == "requires_grad" else lambda: True)
+    driver.said()
+    for options in ({}, {"out": lib.array(numbers(4, 6, dtype=dtype))}):
+        with pytest.raises(BufferError, match=rf"{mark} of the array is set.*x\.{remedy}\(\)"):
+            gpumem.transpose(array, **options)
+    with pytest.raises(BufferError, match=rf"x\.{remedy}\(\)"):
+        gpumem.transpose(lib.array(numbers(4, 6, dtype=dtype)), out=array)
+    assert driver.said() == []
+
+
 @pytest.mark.parametrize("stream", [MINE, "protocol"])
 def test_another_stream_is_a_detour_from_the_library_s(driver, stream):
     class Stream:

@@ -16,3 +16,18 @@ typedef struct gm_array {
     int device_id;
     void *stream; /* the CUDA stream on which the data is ready; NULL on the CPU */
 } gm_array;
+
+/* Only as much of shape and strides as is set: of the whole, 1 KB is not. */
+static inline void gm_array_copy(gm_array *to, const gm_array *from)
+{
+    to->data = from->data;
+    to->itemsize = from->itemsize;
+    to->ndim = from->ndim;
+    to->device = from->device;
+    to->device_id = from->device_id;
+    to->stream = from->stream;
+    for (int i = 0; i < from->ndim; i++) {
+        to->shape[i] = from->shape[i];
+        to->strides[i] = from->strides[i];
+    }
+}

@@ -7,21 +7,27 @@
 #include <limits.h>
 #include <string.h>
 
+enum { ANY_NUMBER = -1 }; /* not known yet */
+
 /* What an array may be that its memory alone does not tell. Exchange tables hand the memory out as it lies (PyTorch's
- * looks at none of these, its __dlpack__ not at is_neg), and the result would be silently wrong. */
-static int refuse_lazy(const gm_state *state, PyObject *object)
+ * looks at none of these, its __dlpack__ not at is_neg), and the result would be silently wrong. PyTorch's methods give
+ * the GIL away and take it back, so they are only asked where `code`, DLPack's kind of number, may have them. */
+static int refuse_lazy(const gm_state *state, PyObject *object, int code)
 {
+    enum { GRADIENT, CONJUGATE, NEGATIVE, MARKS };
     const struct {
         PyObject *name;
         int is_method;
         const char *what, *remedy;
-    } marks[] = {
-        {state->names.requires_grad, 0, "the result would not take part in the gradient", "detach()"},
-        {state->names.is_conj, 1, "its memory holds the conjugate of its values", "resolve_conj()"},
-        {state->names.is_neg, 1, "its memory holds the negative of its values", "resolve_neg()"},
+    } marks[MARKS] = {
+        [GRADIENT] = {state->names.requires_grad, 0, "the result would not take part in the gradient", "detach()"},
+        [CONJUGATE] = {state->names.is_conj, 1, "its memory holds the conjugate of its values", "resolve_conj()"},
+        [NEGATIVE] = {state->names.is_neg, 1, "its memory holds the negative of its values", "resolve_neg()"},
     };
 
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+    for (int i = 0; i < MARKS; i++) {
+        if (i == CONJUGATE && code != kDLComplex && code != ANY_NUMBER)
+            continue;
         PyObject *mark = marks[i].is_method ? PyObject_CallMethodObjArgs(object, marks[i].name, NULL)
                                             : PyObject_GetAttr(object, marks[i].name);
         if (!mark) {
@@ -253,12 +259,12 @@ static int settle_by_table(const DLPackExchangeAPI *api, void *stream, gm_dlpack
 
 /* What is on a device is ordered on its library's stream, so that nothing needs to be owned beyond the call: a view
  * will do, which costs less. 1: done; 0: this is no such array; -1 with an exception. */
-static int borrow_by_table(void *stream, gm_dlpack_tensor *tensor)
+static int borrow_by_table(const gm_state *state, void *stream, gm_dlpack_tensor *tensor)
 {
     const DLPackExchangeAPI *api = tensor->api;
     DLTensor view;
 
-    if (!api->dltensor_from_py_object_no_sync || !api->current_work_stream)
+    if (!api || !api->dltensor_from_py_object_no_sync || !api->current_work_stream)
         return 0;
     if (api->dltensor_from_py_object_no_sync(tensor->object, &view) != 0) {
         if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
@@ -270,20 +276,20 @@ static int borrow_by_table(void *stream, gm_dlpack_tensor *tensor)
         return 0;
     tensor->dtype = view.dtype;
     tensor->readonly = NULL;
-    return gm_dlpack_view(&view, &tensor->array) < 0 || settle_by_table(api, stream, tensor) < 0 ? -1 : 1;
+    if (gm_dlpack_view(&view, &tensor->array) < 0 || refuse_lazy(state, tensor->object, view.dtype.code) < 0 ||
+        settle_by_table(api, stream, tensor) < 0)
+        return -1;
+    return 1;
 }
 
 /* 1: done; 0: the table cannot, nothing has happened; -1 with an exception. */
-static int import_by_table(const gm_state *state, void *stream, int written, gm_dlpack_tensor *tensor)
+static int import_by_table(const gm_state *state, void *stream, gm_dlpack_tensor *tensor)
 {
     const DLPackExchangeAPI *api = tensor->api;
     DLManagedTensorVersioned *managed = NULL;
 
     if (!api || !api->managed_tensor_from_py_object_no_sync)
         return 0;
-    int borrowed = written ? 0 : borrow_by_table(stream, tensor);
-    if (borrowed)
-        return borrowed;
     if (api->managed_tensor_from_py_object_no_sync(tensor->object, &managed) == 0 && managed) {
         if (gm_dlpack_adopt(managed, tensor) < 0)
             return -1;
@@ -341,9 +347,11 @@ int gm_dlpack_import(gm_state *state, PyObject *object, void *stream, int writte
     int speaks = tensor->api || PyObject_HasAttr(kind, state->names.dlpack);
     if (!speaks && !PyObject_HasAttr(object, state->names.cuda_interface))
         return 0;
-    if (refuse_lazy(state, object) < 0)
+    int done = written ? 0 : borrow_by_table(state, stream, tensor);
+    if (!done && refuse_lazy(state, object, ANY_NUMBER) < 0)
         return -1;
-    int done = import_by_table(state, stream, written, tensor);
+    if (!done)
+        done = import_by_table(state, stream, tensor);
     if (done)
         return done;
     if (!speaks)

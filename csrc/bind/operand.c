@@ -92,7 +92,7 @@ static int take(gm_state *state, PyObject *object, const char *what, void *strea
     int taken = gm_dlpack_import(state, object, stream, written, &operand->tensor);
     if (taken <= 0)
         return taken < 0 ? -1 : gm_raise(GM_NOT_AN_ARRAY, what, Py_TYPE(object));
-    operand->array = operand->tensor.array;
+    gm_array_copy(&operand->array, &operand->tensor.array);
     operand->descr = NULL;
     operand->object = object;
     operand->readonly = operand->tensor.readonly;
@@ -137,7 +137,7 @@ int gm_operand_empty(gm_state *state, const gm_operand *like, int ndim, const in
     if (!like->descr) {
         if (gm_dlpack_empty(state, &like->tensor, ndim, shape, like->tensor.dtype, &result->tensor) < 0)
             return -1;
-        result->array = result->tensor.array;
+        gm_array_copy(&result->array, &result->tensor.array);
         result->descr = NULL;
         return 0;
     }
