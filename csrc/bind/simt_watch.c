@@ -11,138 +11,105 @@ typedef struct event {
     uint32_t addr[GM_LANES], active;
 } event;
 
-typedef uint32_t happen(gm_watch *watch, const event *e, unsigned how);
-
-static uint32_t accessed(gm_watch *watch, const event *e, unsigned how)
-{
-    return gm_watch_shared(watch, e->n[0], how, e->n[1], e->addr, e->active, e->n[2]);
-}
-
-static uint32_t unwritten(gm_watch *watch, const event *e, unsigned how)
-{
-    (void)how;
-    gm_watch_unwritten(watch, e->n[0], e->n[1], e->addr, e->active, e->n[2]);
-    return 0;
-}
-
-static uint32_t copied(gm_watch *watch, const event *e, unsigned how)
-{
-    (void)how;
-    gm_watch_copy(watch, e->n[0], e->n[1], e->addr, e->active, e->n[2]);
-    return 0;
-}
-
-static uint32_t committed(gm_watch *watch, const event *e, unsigned how)
-{
-    (void)how;
-    gm_watch_copy_commit(watch, e->n[0], e->n[1]);
-    return 0;
-}
-
-static uint32_t waited(gm_watch *watch, const event *e, unsigned how)
-{
-    (void)how;
-    gm_watch_copy_wait(watch, e->n[0], e->n[1], e->n[2], (int)e->n[3]);
-    return 0;
-}
-
-static uint32_t arrived(gm_watch *watch, const event *e, unsigned how)
-{
-    (void)how;
-    gm_watch_arrived(watch, e->n[0], e->n[1]);
-    return 0;
-}
-
-static uint32_t lanes_met(gm_watch *watch, const event *e, unsigned how)
-{
-    (void)how;
-    gm_watch_warp_barrier(watch, e->n[0], e->n[1], e->n[2]);
-    return 0;
-}
-
-static uint32_t warps_met(gm_watch *watch, const event *e, unsigned how)
-{
-    (void)how;
-    gm_watch_barrier(watch, e->n[0]);
-    return 0;
-}
-
-static uint32_t released(gm_watch *watch, const event *e, unsigned how)
-{
-    (void)how;
-    gm_watch_release(watch, e->n[0], e->n[1]);
-    return 0;
-}
-
-static uint32_t acquired(gm_watch *watch, const event *e, unsigned how)
-{
-    (void)how;
-    gm_watch_acquire(watch, e->n[0], e->n[1]);
-    return 0;
-}
-
-static uint32_t fenced(gm_watch *watch, const event *e, unsigned how)
-{
-    (void)how;
-    gm_watch_fence(watch, e->n[0], e->n[1]);
-    return 0;
-}
-
-static uint32_t strongly(gm_watch *watch, const event *e, unsigned how)
-{
-    gm_watch_strong(watch, e->n[0], e->n[1], how);
-    return 0;
-}
-
-static uint32_t handed_over(gm_watch *watch, const event *e, unsigned how)
-{
-    (void)how;
-    gm_watch_hand_over(watch, e->n[0], e->n[1]);
-    return 0;
-}
-
-static uint32_t taken_over(gm_watch *watch, const event *e, unsigned how)
-{
-    (void)how;
-    gm_watch_take_over(watch, e->n[0], e->n[1]);
-    return 0;
-}
-
-static uint32_t began(gm_watch *watch, const event *e, unsigned how)
-{
-    (void)how;
-    gm_watch_block(watch, (uint32_t[]){e->n[0], 0, 0}, e->n[0]);
-    return 0;
-}
+typedef enum occasion {
+    ACCESSED,
+    UNWRITTEN,
+    COPIED,
+    COMMITTED,
+    WAITED,
+    ARRIVED,
+    LANES_MET,
+    WARPS_MET,
+    RELEASED,
+    ACQUIRED,
+    FENCED,
+    STRONGLY,
+    HANDED_OVER,
+    TAKEN_OVER,
+    BEGAN
+} occasion;
 
 static const struct {
     const char *name;
-    happen *happen;
+    occasion what;
     unsigned how;
 } kinds[] = {
-    {"read", accessed, GM_HOW_READ},
-    {"write", accessed, GM_HOW_WRITE},
-    {"atom", accessed, GM_HOW_WRITE | GM_HOW_ATOMIC | GM_HOW_UPDATES},
-    {"relaxed read", accessed, GM_HOW_ATOMIC},
-    {"volatile read", accessed, GM_HOW_VOLATILE},
-    {"volatile write", accessed, GM_HOW_WRITE | GM_HOW_VOLATILE},
-    {"unwritten", unwritten, 0},
-    {"copy", copied, 0},
-    {"commit", committed, 0},
-    {"wait", waited, 0},
-    {"arrived", arrived, 0},
-    {"warp barrier", lanes_met, 0},
-    {"barrier", warps_met, 0},
-    {"release", released, 0},
-    {"acquire", acquired, 0},
-    {"fence", fenced, 0},
-    {"strong read", strongly, GM_HOW_VOLATILE},
-    {"strong write", strongly, GM_HOW_WRITE | GM_HOW_VOLATILE},
-    {"strong atom", strongly, GM_HOW_WRITE | GM_HOW_ATOMIC | GM_HOW_UPDATES},
-    {"hand over", handed_over, 0},
-    {"take over", taken_over, 0},
-    {"block", began, 0},
+    {"read", ACCESSED, GM_HOW_READ},
+    {"write", ACCESSED, GM_HOW_WRITE},
+    {"atom", ACCESSED, GM_HOW_WRITE | GM_HOW_ATOMIC | GM_HOW_UPDATES},
+    {"relaxed read", ACCESSED, GM_HOW_ATOMIC},
+    {"volatile read", ACCESSED, GM_HOW_VOLATILE},
+    {"volatile write", ACCESSED, GM_HOW_WRITE | GM_HOW_VOLATILE},
+    {"unwritten", UNWRITTEN, 0},
+    {"copy", COPIED, 0},
+    {"commit", COMMITTED, 0},
+    {"wait", WAITED, 0},
+    {"arrived", ARRIVED, 0},
+    {"warp barrier", LANES_MET, 0},
+    {"barrier", WARPS_MET, 0},
+    {"release", RELEASED, 0},
+    {"acquire", ACQUIRED, 0},
+    {"fence", FENCED, 0},
+    {"strong read", STRONGLY, GM_HOW_VOLATILE},
+    {"strong write", STRONGLY, GM_HOW_WRITE | GM_HOW_VOLATILE},
+    {"strong atom", STRONGLY, GM_HOW_WRITE | GM_HOW_ATOMIC | GM_HOW_UPDATES},
+    {"hand over", HANDED_OVER, 0},
+    {"take over", TAKEN_OVER, 0},
+    {"block", BEGAN, 0},
 };
+
+/* What an access gives back; else 0. */
+static uint32_t happen(gm_watch *watch, occasion what, unsigned how, const event *e)
+{
+    const uint32_t *n = e->n;
+    switch (what) {
+    case ACCESSED:
+        return gm_watch_shared(watch, n[0], how, n[1], e->addr, e->active, n[2]);
+    case UNWRITTEN:
+        gm_watch_unwritten(watch, n[0], n[1], e->addr, e->active, n[2]);
+        break;
+    case COPIED:
+        gm_watch_copy(watch, n[0], n[1], e->addr, e->active, n[2]);
+        break;
+    case COMMITTED:
+        gm_watch_copy_commit(watch, n[0], n[1]);
+        break;
+    case WAITED:
+        gm_watch_copy_wait(watch, n[0], n[1], n[2], (int)n[3]);
+        break;
+    case ARRIVED:
+        gm_watch_arrived(watch, n[0], n[1]);
+        break;
+    case LANES_MET:
+        gm_watch_warp_barrier(watch, n[0], n[1], n[2]);
+        break;
+    case WARPS_MET:
+        gm_watch_barrier(watch, n[0]);
+        break;
+    case RELEASED:
+        gm_watch_release(watch, n[0], n[1]);
+        break;
+    case ACQUIRED:
+        gm_watch_acquire(watch, n[0], n[1]);
+        break;
+    case FENCED:
+        gm_watch_fence(watch, n[0], n[1]);
+        break;
+    case STRONGLY:
+        gm_watch_strong(watch, n[0], n[1], how);
+        break;
+    case HANDED_OVER:
+        gm_watch_hand_over(watch, n[0], n[1]);
+        break;
+    case TAKEN_OVER:
+        gm_watch_take_over(watch, n[0], n[1]);
+        break;
+    case BEGAN:
+        gm_watch_block(watch, (uint32_t[]){n[0], 0, 0}, n[0]);
+        break;
+    }
+    return 0;
+}
 
 /* (name, numbers, addresses or None) -> the row of kinds[], or -1 with an exception. */
 static int event_from(PyObject *tuple, event *e)
@@ -180,7 +147,7 @@ static int tell(gm_watch *watch, PyObject *events, PyObject *answers)
         int kind = event_from(PyList_GetItem(events, i), &e);
         if (kind < 0)
             return -1;
-        PyObject *answer = PyLong_FromUnsignedLong(kinds[kind].happen(watch, &e, kinds[kind].how));
+        PyObject *answer = PyLong_FromUnsignedLong(happen(watch, kinds[kind].what, kinds[kind].how, &e));
         int bad = !answer || PyList_Append(answers, answer) < 0;
         Py_XDECREF(answer);
         if (bad)
