@@ -2,14 +2,15 @@
 
 Each row names where its figures stand: NVIDIA's data sheets and white papers. Peaks of arithmetic follow from the
 number of multiprocessors, the clock, and what one of them does in a clock, so that a device that is in no table has
-them too: its multiprocessors and clock are read from the driver, its bandwidth is that of a measured copy.
+them too: its multiprocessors and clock are read from the driver. The bandwidth of this machine's own device, whether
+it is in the table or not, is that of a copy that is measured here (speeds.py).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .errors import UsageError, unknown
@@ -48,7 +49,9 @@ class Device:
     `memory_peak` is the data sheet's; `copy` what a copy reached, read and written bytes together, 0 where nobody
     measured it. `l2` is what a probe measured of the second-level cache: sectors (32 bytes) and lines (128 bytes) that
     loads get of it in a second, then those that stores bring to it; empty where nobody did. `latency` is the time of
-    one read of memory that waits for no other, in seconds, 0 where it is not known.
+    one read of memory that waits for no other, in seconds, 0 where it is not known. `peaks` holds arithmetic that was
+    measured, operations a second by kind, for what has no rates by compute capability: a CPU, whose `capability` is 0
+    and whose `multiprocessors` are its cores.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Device:
     l2: tuple[float, ...] = ()
     latency: float = 0.0
     source: str = ""
+    peaks: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def bandwidth(self) -> float:
@@ -77,13 +81,21 @@ class Device:
         >>> round(device("A100").peak("tensor fp16") / 1e12), round(device("H200").peak("fp32") / 1e12)
         (312, 67)
         """
-        rates = rates_of(self.capability)
-        if kind not in rates:
-            raise unknown(f"arithmetic of {self.name}", kind, rates)
+        if kind not in self.kinds:
+            raise unknown(f"arithmetic of {self.name}", kind, self.kinds)
+        if self.peaks:
+            return self.peaks[kind]
+        if not self.clock:
+            raise UsageError(f"{self.name}: neither its driver nor nvidia-smi tells its clock, so no arithmetic either")
         # Of the clocks of the data sheets: double precision keeps the higher one.
         slow = kind.startswith("tensor") and kind != "tensor fp64" and self.tensor_clock
         clock = self.tensor_clock if slow else self.clock
-        return 2.0 * rates[kind] * self.multiprocessors * clock
+        return 2.0 * rates_of(self.capability)[kind] * self.multiprocessors * clock
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of arithmetic that it has units for."""
+        return tuple(self.peaks or rates_of(self.capability))
 
     @property
     def issue(self) -> float:
@@ -97,7 +109,7 @@ class Device:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
-        return {**vars(self), "l2": list(self.l2)}
+        return {**vars(self), "l2": list(self.l2), "peaks": dict(self.peaks)}
 
 
 def rates_of(capability: int) -> Mapping[str, int]:
@@ -156,8 +168,9 @@ DEVICES: tuple[Device, ...] = (
 def device(name: str | Device | Mapping[str, Any] | None = None) -> Device:
     """A device of the table by its name or a part of it; without one, the GPU of this machine.
 
-    A mapping is a recorded environment, whose measured clock then counts. A device that is in no table is described by
-    what its driver tells: its peak bandwidth then is that of its memory clock.
+    A mapping is a recorded environment. The GPU of this machine is described by what its driver tells, and by a copy
+    that is measured; the table has what neither says. A device that is named has the table's figures alone. "cpu" is
+    the processor of this machine: its copy, and its arithmetic as NumPy's matrix product reaches it, are measured.
 
     Raises UsageError for a name that is in no table and where there is no GPU.
 
@@ -170,6 +183,8 @@ def device(name: str | Device | Mapping[str, Any] | None = None) -> Device:
         return replace(device(str(name["device"])), name=str(name["device"]))
     if name is None:
         return of_this_machine()
+    if name.strip().lower() == "cpu":
+        return of_host()
     plain = re.sub(r"\b(NVIDIA|Tesla|GeForce|GPU)\b", "", name).strip().lower()
     for row in DEVICES:
         if has_words(plain, row.name.lower()):
@@ -190,7 +205,10 @@ def has_words(text: str, words: str) -> bool:
 
 
 def of_this_machine() -> Device:
-    """The first CUDA device. Raises UsageError where there is none."""
+    """The first CUDA device, with the bandwidth of a copy that is measured here, once a process.
+
+    Raises UsageError where there is none.
+    """
     from . import _core
 
     cuda = _core._cuda()
@@ -198,24 +216,63 @@ def of_this_machine() -> Device:
         raise UsageError(
             f"no GPU here ({cuda['reason']}): name a device, such as {', '.join(d.name for d in DEVICES[-4:])}"
         )
-    return of_driver(cuda["devices"][0])
+    return measured(of_driver(cuda["devices"][0]))
+
+
+def measured(known: Device) -> Device:
+    """The first CUDA device with its copy measured; as it was, with the reason, where that cannot be."""
+    from . import speeds
+
+    try:
+        speed = speeds.of_gpu()
+    except (UsageError, RuntimeError) as why:
+        return replace(known, source=f"{known.source}; its copy could not be measured: {why}")
+    return replace(known, copy=speed.rate.median, source=f"{known.source}; bandwidth: {speed}")
+
+
+def of_host() -> Device:
+    """The processor of this machine. Raises UsageError where there is no room to measure its copy."""
+    from . import machine, speeds
+
+    try:
+        speed, peaks = speeds.of_cpu(), speeds.cpu_arithmetic()
+    except MemoryError:
+        raise UsageError("device 'cpu': no memory for the arrays of a copy") from None
+    cores, cache = machine.cores_allowed(), machine.last_cache()
+    source = f"bandwidth: {speed}; arithmetic: NumPy's matrix product"
+    rate = speed.rate.median
+    return Device(machine.cpu_model(), 0, cores, 0.0, rate, cache, copy=rate, source=source, peaks=peaks)
+
+
+def driver_clock() -> float:
+    """The highest clock of the first device, in hertz; 0 where neither the driver nor nvidia-smi tells."""
+    from .device_clock import CLOCK_KHZ
+    from .launch import Device as Opened
+    from .machine import output
+
+    try:
+        if kilohertz := Opened().attribute(CLOCK_KHZ):
+            return kilohertz * 1e3
+    except (UsageError, RuntimeError):
+        pass
+    megahertz = output("nvidia-smi", "-i", "0", "--query-gpu=clocks.max.sm", "--format=csv,noheader,nounits")
+    return float(megahertz or 0) * 1e6
 
 
 def of_driver(row: Mapping[str, Any]) -> Device:
-    """A device from what its driver tells; the table's figures where it is in the table."""
-    major, minor = row["capability"]
-    told = {"name": row["name"], "multiprocessors": row["multiprocessors"], "l2_bytes": row["l2"]}
-    try:
-        return replace(device(row["name"]), **told)
-    except UsageError:
-        from .machine import output
+    """A device from what its driver tells; what it does not tell is the table's, where it is in the table.
 
-        megahertz = output("nvidia-smi", "-i", "0", "--query-gpu=clocks.max.sm", "--format=csv,noheader,nounits")
-        return Device(
-            capability=10 * major + minor,
-            clock=float(megahertz or 0) * 1e6,
-            memory_peak=row["peak"],
-            memory_bytes=row["memory"],
-            source="the driver",
-            **told,
-        )
+    A device that is in no table has, until a copy was measured, the peak of its memory clock.
+    """
+    major, minor = row["capability"]
+    told = {name: row[key] for name, key in TOLD.items()}
+    clock = driver_clock()
+    try:
+        known = device(row["name"])
+    except UsageError:
+        source = "multiprocessors, clock and L2 as the driver tells them"
+        return Device(capability=10 * major + minor, clock=clock, memory_peak=row["peak"], source=source, **told)
+    return replace(known, clock=clock or known.clock, **told)
+
+
+TOLD = {"name": "name", "multiprocessors": "multiprocessors", "l2_bytes": "l2", "memory_bytes": "memory"}

@@ -24,8 +24,9 @@ PLOT = (
     "gpumem plot before.json after.json --to ."
 )
 ROOFLINE = (
+    "gpumem roofline add.cu --grid 4096 --block 256 --arg c:f32[1048576] --arg a:f32[1048576] --arg b:f32[1048576]\n"
     "gpumem roofline --stage transpose/padded --shape 1024,1024 --on H200 --plot roof.svg\n"
-    "gpumem roofline add.cu --grid 4096 --block 256 --arg c:f32[1048576] --arg a:f32[1048576] --arg b:f32[1048576] "
+    "gpumem roofline add.ptx --grid 4096 --block 256 --arg c:f32[1048576] --arg a:f32[1048576] --arg b:f32[1048576] "
     "--on A100\n"
     "gpumem roofline --devices"
 )
@@ -53,13 +54,16 @@ def register(command: Command, measuring: Callable[[Any], None], launched: Calla
     made.add_argument("--to", type=Path, metavar="DIR", help="where to (beside each file)")
     made.add_argument("--format", default="svg", metavar="EXT", help="svg (default), png, pdf")
 
-    made = command("roofline", "operations a byte, and what binds a kernel on a device", ROOFLINE)
+    made = command("roofline", "operations a byte, what binds a kernel on a device, and how fast it is here", ROOFLINE)
     launched(made)
-    made.add_argument("--on", metavar="NAME", help="the device, such as A100 (default: this machine's GPU)")
+    made.add_argument(
+        "--on", metavar="NAME", help="a device such as A100 (default: this machine's GPU, which also times the launch)"
+    )
+    made.add_argument("--repeat", type=int, metavar="N", help="timed launches (7)")
     made.add_argument("--devices", action="store_true", help="print the device table with its sources")
     made.add_argument("--sample", type=float, metavar="PART", help="execute this fraction of the blocks")
     made.add_argument("--plot", type=Path, metavar="FILE", help="also draw it (.png .svg .pdf; needs matplotlib)")
-    made.set_defaults(save=[], html=None, watch="none", threads=None, seconds=None, output=None)
+    made.set_defaults(save=[], html=None, watch="none", threads=None, seconds=None, output=None, arch=None)
 
 
 def axis_of(options: argparse.Namespace) -> tuple[str, str | None]:
@@ -125,10 +129,11 @@ def run_plot(options: argparse.Namespace) -> None:
 
 
 def run_roofline(options: argparse.Namespace) -> None:
-    """A kernel or a stage under the roof of a device."""
+    """A kernel or a stage under the roof of a device; timed, where that is this machine's GPU."""
     from .cli import check_files, put, write_plot
     from .devices import device
     from .roofline import DeviceTable, roofline
+    from .trace_command import measured
     from .trace_command import run as traced
 
     if options.devices:
@@ -136,7 +141,13 @@ def run_roofline(options: argparse.Namespace) -> None:
         put(table, options, table.to_json())
         return
     check_files(options)
-    where = device(options.on)
-    result = roofline(traced(options), device=where)
+    where = device(options.on)  # before anything is executed
+    read = options.file and options.file.suffix == ".json"
+    if options.on is None and not read:
+        options.arch = options.arch or f"sm_{where.capability}"
+        result = roofline(measured(options), device=where)
+    else:
+        options.arch = options.arch or "sm_90"
+        result = roofline(traced(options), device=where)
     write_plot(result, options)
     put(result, options, result.to_json())

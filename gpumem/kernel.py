@@ -20,12 +20,14 @@ from .listing import PTX
 from .mix import mix_of
 from .occupancy import launch_notes
 from .pattern import Place, patterns_of
+from .timing import ROUNDS
 from .trace import COUNTS, Trace, findings_of, sites_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from .binding import Binding, Counted
+    from .measured import Measured
 
 WATCHES = {"shared": 1, "global": 2, "registers": 4}  # GM_WATCH_*
 Dim = int | Sequence[int]
@@ -215,6 +217,31 @@ class Kernel:
         layout = lay_out(self.parameters, self._kernel["parameter_bytes"], args)
         shape, dynamic = (dims("grid", grid), dims("block", block)), size("shared", shared, 1 << 32)
         write_back(layout.buffers, run(job_of(self.ptx.encode() + b"\0", self.name, *shape, dynamic, layout)))
+
+    def measure(
+        self, grid: Dim, block: Dim, /, *args: Any, shared: int = 0, repeat: int = ROUNDS, **options: Any
+    ) -> Measured:
+        """The same launch in the lens and then, timed, on the first CUDA device: what binds it, and how long it takes.
+
+        args, shared: as for `trace`; arrays are in host memory, and hold what the lens wrote afterwards. repeat: timed
+        launches, each from a cold cache and with the arrays as they were given. options: those of `trace`, but for
+        sample, executor and cluster. `gpumem.roofline` draws both of its points.
+
+        Raises UsageError where there is no GPU, and for a launch in which the lens found anything wrong (an access
+        outside of its arrays, a misaligned one, a deadlock): such a one is not given to the GPU. RuntimeError where the
+        driver refuses the code or the launch.
+
+        >>> kernel = gpumem.Kernel(gpumem.examples.COPY)
+        >>> x = np.ones(1 << 20, "f4")
+        >>> taken = kernel.measure(8192, 128, np.zeros_like(x), x, x.size)                   # doctest: +SKIP
+        >>> gpumem.roofline(taken).plot()                                                    # doctest: +SKIP
+        """
+        from .measured import measure
+
+        refused = {"sample", "executor", "cluster"} & options.keys()
+        if refused:
+            raise UsageError(f"{', '.join(sorted(refused))}: for a trace; what is measured is launched whole, as it is")
+        return measure(self, grid, block, args, shared=shared, repeat=repeat, **options)
 
     def _counted_rows(self, asked: bool | None) -> bytes:
         """How the lens is to count each site; b"" as they are written. Looked up once a kernel."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import ctypes
 import pickle
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +23,11 @@ _LOG_SIZE = 8192
 
 
 class DriverError(RuntimeError):
-    """A call of the CUDA driver that failed."""
+    """A call of the CUDA driver that failed. `code` is the driver's number."""
+
+    def __init__(self, message: str, code: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,12 @@ class Device:
         self.call("cuDeviceGet", ctypes.byref(device), 0)
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         self.call("cuCtxSetCurrent", context)
+        self._ordinal = device
+
+    def attribute(self, number: int) -> int:
+        """A CU_DEVICE_ATTRIBUTE of the device; 0 where the driver does not know it."""
+        value = ctypes.c_int()
+        return 0 if self._cuda.cuDeviceGetAttribute(ctypes.byref(value), number, self._ordinal) else value.value
 
     def call(self, name: str, *arguments: object) -> None:
         """Calls a function of the driver. Raises DriverError with the driver's words."""
@@ -59,7 +70,8 @@ class Device:
         if result:
             text = ctypes.c_char_p()
             self._cuda.cuGetErrorString(result, ctypes.byref(text))
-            raise DriverError(f"{name}: {text.value.decode() if text.value else 'unknown'} (error {result})")
+            said = text.value.decode() if text.value else "unknown"
+            raise DriverError(f"{name}: {said} (error {result})", result)
 
     def function(self, code: bytes, name: str, shared: int) -> ctypes.c_void_p:
         """A kernel of PTX or machine code, which may use that much dynamic shared memory."""
@@ -71,7 +83,7 @@ class Device:
             self.call("cuModuleLoadDataEx", ctypes.byref(module), code, 3, keys, values)
         except DriverError as error:
             said = log.value.decode(errors="replace").strip()
-            raise DriverError(f"{error}{': ' + said if said else ''}") from None
+            raise DriverError(f"{error}{': ' + said if said else ''}", error.code) from None
         self.call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
         if shared:  # more than 48 KiB, the static ones counted in, have to be asked for
             self.call("cuFuncSetAttribute", function, _DYNAMIC_SHARED, shared)
@@ -83,42 +95,58 @@ class Device:
         self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(count, 1)))
         return address
 
+    @contextmanager
+    def memory(self, *counts: int) -> Iterator[list[ctypes.c_uint64]]:
+        """Memory of the device for as long as the context lasts: a piece of so many bytes each."""
+        pieces: list[ctypes.c_uint64] = []
+        try:
+            for count in counts:
+                pieces.append(self.allocate(count))
+            yield pieces
+        finally:
+            for piece in pieces:
+                with suppress(DriverError):  # after a fault the context gives nothing back, and that has been told
+                    self.call("cuMemFree_v2", piece)
+
+    def upload(self, address: ctypes.c_uint64, data: bytes) -> None:
+        """Bytes of the host to the device."""
+        self.call("cuMemcpyHtoD_v2", address, data, ctypes.c_size_t(len(data)))
+
+    def download(self, address: ctypes.c_uint64, count: int) -> bytes:
+        """So many bytes of the device."""
+        copy = ctypes.create_string_buffer(count)
+        self.call("cuMemcpyDtoH_v2", copy, address, ctypes.c_size_t(count))
+        return copy.raw
+
 
 def run(job: Job, *, profiled: bool = False) -> list[bytes]:
     """Launches a job and returns the bytes of its buffers afterwards. profiled: the launch alone is what ncu sees."""
     device = Device()
     function = device.function(job.code, job.kernel, job.shared)
-    addresses = [device.allocate(len(data)) for data in job.buffers]
-    try:
+    sizes = [len(data) for data in job.buffers]
+    with device.memory(*sizes) as addresses:
         for address, data in zip(addresses, job.buffers, strict=True):
-            device.call("cuMemcpyHtoD_v2", address, data, ctypes.c_size_t(len(data)))
-        block = bytearray(job.parameters)
-        for at, buffer, offset in job.pointers:
-            block[at : at + 8] = (addresses[buffer].value + offset).to_bytes(8, "little")
+            device.upload(address, data)
         if profiled:
             device.call("cuProfilerStart")
-        _launch(device, function, job, bytes(block))
+        start(device, function, job, addresses)
+        device.call("cuCtxSynchronize")
         if profiled:
             device.call("cuProfilerStop")
-        after = []
-        for address, data in zip(addresses, job.buffers, strict=True):
-            copy = ctypes.create_string_buffer(len(data))
-            device.call("cuMemcpyDtoH_v2", copy, address, ctypes.c_size_t(len(data)))
-            after.append(copy.raw)
-        return after
-    finally:
-        for address in addresses:
-            device.call("cuMemFree_v2", address)
+        return [device.download(address, count) for address, count in zip(addresses, sizes, strict=True)]
 
 
-def _launch(device: Device, function: ctypes.c_void_p, job: Job, block: bytes) -> None:
-    parameters = ctypes.create_string_buffer(block, len(block))
+def start(device: Device, function: ctypes.c_void_p, job: Job, addresses: Sequence[ctypes.c_uint64]) -> None:
+    """Puts the launch of a job, whose buffers lie at these addresses, on the default stream."""
+    block = bytearray(job.parameters)
+    for at, buffer, offset in job.pointers:
+        block[at : at + 8] = (addresses[buffer].value + offset).to_bytes(8, "little")
+    parameters = ctypes.create_string_buffer(bytes(block), len(block))
     count = ctypes.c_size_t(len(block))
     extra = (ctypes.c_void_p * 5)(
         _PARAMETERS, ctypes.addressof(parameters), _PARAMETER_BYTES, ctypes.addressof(count), _END
     )
     device.call("cuLaunchKernel", function, *job.grid, *job.block, job.shared, None, None, extra)
-    device.call("cuCtxSynchronize")
 
 
 def job_of(code: bytes, kernel: str, grid: Sequence[int], block: Sequence[int], shared: int, layout: Layout) -> Job:

@@ -117,6 +117,8 @@ def speed_of_light(trace: Trace, on: str | Device | Mapping[str, Any] | None = N
     if trace.origin != "lens":
         raise UsageError("the speed of light is that of a trace of the lens: a profile has been timed by the hardware")
     where = device(on)
+    if not where.capability:
+        raise UsageError(f"the speed of light is that of a GPU, and {where.name} is none")
     read, written = memory_bytes(trace)
     return SpeedOfLight(
         trace.kernel,
@@ -132,8 +134,8 @@ def speed_of_light(trace: Trace, on: str | Device | Mapping[str, Any] | None = N
 
 
 def over(resource: str, amount: float, unit: str, rate: float) -> Bound:
-    """A bound by its rate."""
-    return Bound(resource, amount, unit, amount / rate)
+    """A bound by its rate, where that is known."""
+    return Bound(resource, amount, unit, amount / rate if rate else 0.0)
 
 
 def second_level(trace: Trace, where: Device) -> Bound:

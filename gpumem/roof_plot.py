@@ -22,7 +22,8 @@ def plot_roofline(roof: Roofline, ax: Axes | None = None) -> Axes:
     ax = ax or style.new_axes()
     style.frame(ax)
     where = roof.device
-    kinds = list(dict.fromkeys([work.kind for work in roof.works] + ["fp32", "tensor fp16"]))
+    usual = (kind for kind in where.kinds if kind in ("fp32", "tensor fp16"))
+    kinds = list(dict.fromkeys([*(work.kind for work in roof.works), *usual]))
     ridges = [roof.ridge(kind) for kind in kinds]
     intensities = [work.intensity for work in roof.works]
     low, high = min([*intensities, 0.1]) / 3, max([*intensities, *ridges]) * 3

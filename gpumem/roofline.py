@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from . import devices
@@ -24,6 +24,7 @@ from .table import Column, Shown, Table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from .measured import Measured
     from .trace import Trace
 
 
@@ -55,6 +56,7 @@ class Roofline(Shown):
 
     device: Device
     works: tuple[Work, ...]
+    notes: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Work:
         """The kernel of that name."""
@@ -76,6 +78,7 @@ class Roofline(Shown):
         return {
             "schema": "gpumem.roofline/1",
             "device": self.device.to_dict(),
+            "notes": list(self.notes),
             "works": [
                 {**vars(work), "intensity": work.intensity, "attainable": self.attainable(work)} for work in self.works
             ],
@@ -92,7 +95,8 @@ class Roofline(Shown):
             raise UsageError(f"no roofline: schema {data.get('schema')!r} instead of 'gpumem.roofline/1'")
         drop = ("intensity", "attainable")
         works = tuple(Work(**{k: v for k, v in row.items() if k not in drop}) for row in data["works"])
-        return cls(Device(**{**data["device"], "l2": tuple(data["device"]["l2"])}), works)
+        where = Device(**{**data["device"], "l2": tuple(data["device"]["l2"])})
+        return cls(where, works, tuple(data.get("notes", ())))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Both axes logarithmic, a roof for each kind. Needs matplotlib (pip install 'gpumem[plot]')."""
@@ -108,7 +112,8 @@ class Roofline(Shown):
             Column("operations"),
             Column("bytes"),
             Column("op/byte"),
-            Column("attainable TFLOP/s"),
+            Column("TFLOP/s"),
+            Column("attainable"),
             Column("of peak"),
             Column("limited by", "left"),
         )
@@ -122,6 +127,7 @@ class Roofline(Shown):
                     f"{work.operations:,.0f}",
                     f"{work.bytes:,.0f}",
                     f"{work.intensity:.4g}",
+                    f"{work.speed / 1e12:.4g}{'' if work.measured else ' at most'}" if work.seconds else "",
                     f"{reach / 1e12:.4g}",
                     f"{reach / peak:.2%}",
                     "arithmetic" if work.intensity >= self.ridge(work.kind) else "memory",
@@ -130,19 +136,21 @@ class Roofline(Shown):
         where = self.device
         copy = "measured copy" if where.copy else "data sheet"
         note = f"{where.name}: {where.bandwidth / 1e9:,.0f} GB/s ({copy}). Source: {where.source or 'the driver'}."
-        return [Table(f"Under the roof of {where.name}", columns, rows, [note])]
+        return [Table(f"Under the roof of {where.name}", columns, rows, [note, *self.notes])]
 
 
 def roofline(
-    *traces: Trace | Work | Iterable[Trace | Work], device: str | Device | Mapping[str, Any] | None = None
+    *traces: Trace | Work | Measured | Iterable[Trace | Work | Measured],
+    device: str | Device | Mapping[str, Any] | None = None,
 ) -> Roofline:
     """Kernels under the roof of a device.
 
-    traces: of the lens, or Work objects, which may carry measured seconds. device: a name such as "A100", a Device, or
-    a recorded environment; None for this machine's GPU. A trace without arithmetic on floats stands at the integer
-    operations that it executed.
+    traces: of the lens; Work objects, which may carry measured seconds; what `Kernel.measure` gave, which stands there
+    twice, as traced and as measured on this machine's GPU. device: a name such as "A100", a Device, or a recorded
+    environment; "cpu" for Work of this machine's processor; None for this machine's GPU, whose bandwidth is that of a
+    copy measured here. A trace without arithmetic on floats stands at the integer operations that it executed.
 
-    Raises UsageError for a device that is not known.
+    Raises UsageError for a device that is not known, and for another one than a launch was measured on.
 
     The classic example adds two vectors, c = a + b. Each addition of floats reads 8 bytes and writes 4: 1/12 of an
     operation a byte, so that an A100's memory allows 0.05 % of the 312 TFLOP/s that its tensor cores could do:
@@ -156,11 +164,29 @@ def roofline(
     >>> f"{roof.attainable(roof['add']) / peak:.2%} of {peak / 1e12:.0f} TFLOP/s"
     '0.05% of 312 TFLOP/s'
     """
+    from .measured import Measured
+
     where = devices.device(device)
     flat = [each for given in traces for each in (given if isinstance(given, Iterable) else (given,))]
     if not flat:
         raise UsageError("nothing to put under the roof: give traces")
-    return Roofline(where, tuple(each if isinstance(each, Work) else work_of(each, where) for each in flat))
+    works: list[Work] = []
+    notes: list[str] = []
+    for each in flat:
+        if isinstance(each, Measured):
+            works += works_of(each, where)
+            notes += each.notes
+        else:
+            works.append(each if isinstance(each, Work) else work_of(each, where))
+    return Roofline(where, tuple(works), tuple(notes))
+
+
+def works_of(taken: Measured, where: Device) -> list[Work]:
+    """A launch as it was traced and as it was measured. Raises UsageError under the roof of another device."""
+    if where.name != taken.device.name:
+        raise UsageError(f"{taken.trace.kernel} was measured on {taken.device.name}, and not on {where.name}")
+    traced = work_of(taken.trace, where)
+    return [traced, replace(traced, name=f"{traced.name}, measured", seconds=taken.seconds, measured=True)]
 
 
 def work_of(trace: Trace, where: Device, *, seconds: float | None = None, name: str = "") -> Work:

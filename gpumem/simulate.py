@@ -247,28 +247,32 @@ def trace_stage(
     >>> [(site.kind, site.requests, site.sectors) for site in trace.sites]
     [('load', 64, 2048), ('store', 64, 256)]
     """
-    from .device_ladder import FIELDS, indices
     from .lessons import Request, work_of
-    from .specs import random
 
     row = stage_named(lesson, stage)
     options.setdefault("machine_code", None)
-    kind = np.dtype(dtype)
-    usual = {"walk2d": (256, 256), "transpose": (256, 256), "layout": (4096, FIELDS)}
-    dims_of_x = usual.get(lesson, (1 << 16,)) if shape is None else shape
-    if lesson == "layout" and stage.startswith("soa"):
-        dims_of_x = dims_of_x[::-1]
-    x = random(dims_of_x, kind)
+    x, index = staged(row, shape, dtype)
+    kind = x.dtype
     if lesson == "transpose" or (lesson == "copy" and row.kernel == "gm_cuda_move"):
         axes = tuple(reversed(range(x.ndim))) if lesson == "transpose" else tuple(range(x.ndim))
         out = np.empty(tuple(x.shape[axis] for axis in axes), kind)
         return combined(moved(lesson, x, axes, out, stage, **options))
-    index = None
-    if str(row) == "read/gather":
-        index = indices(x.size)
     request = Request(row, x.shape, stride, offset, field, None if index is None else index.shape)
     _, traces = run_stage(row, x, work_of(request), None, index, **options)
     return combined(traces)
+
+
+def staged(row: Stage, shape: tuple[int, ...] | None, dtype: Any) -> tuple[Array, Array | None]:
+    """The random array that a stage works on, the same each time, and the indices of one that gathers."""
+    from .device_ladder import FIELDS, indices
+    from .specs import random
+
+    usual = {"walk2d": (256, 256), "transpose": (256, 256), "layout": (4096, FIELDS)}
+    lengths = usual.get(row.lesson, (1 << 16,)) if shape is None else shape
+    if row.lesson == "layout" and row.name.startswith("soa"):
+        lengths = lengths[::-1]
+    x = random(lengths, np.dtype(dtype))
+    return x, indices(x.size) if str(row) == "read/gather" else None
 
 
 def combined(traces: Sequence[Trace]) -> Trace:

@@ -13,10 +13,12 @@ from .errors import UsageError
 from .kernel import Kernel
 from .ladder import checked_dtype, checked_shape
 from .specs import Argument, parse
+from .timing import ROUNDS
 from .trace import Comparison, Trace
 
 if TYPE_CHECKING:
     from .explain import Explanation
+    from .measured import Measured
     from .ncu_file import Report
 
 # What the lens raises for a kernel, a launch or arguments that cannot be meant.
@@ -83,6 +85,37 @@ def profiled(options: argparse.Namespace) -> Trace | Comparison | Report | Expla
     return compared
 
 
+def measured(options: argparse.Namespace) -> Measured:
+    """The launch in the lens and on this machine's GPU."""
+    from .measured import measure_stage
+
+    check(options)
+    if options.sample:
+        raise UsageError("--sample: what the GPU is given is executed whole before; with --on NAME it is only counted")
+    if options.cluster:
+        raise UsageError("--cluster: a launch takes the clusters that the kernel itself declares")
+    repeat = ROUNDS if options.repeat is None else options.repeat
+    try:
+        if options.stage:
+            lesson, stage = stage_of(options)
+            return measure_stage(lesson, stage, shape_of(options), checked_dtype(options.dtype), repeat=repeat)
+        arguments = [parse(text) for text in options.arg]
+        return kernel_of(options).measure(
+            *launch_of(options),
+            *(argument.value for argument in arguments),
+            shared=options.shared,
+            repeat=repeat,
+            names=names_of(arguments),
+        )
+    except LENS_ERRORS as error:
+        raise UsageError(str(error)) from error
+
+
+def names_of(arguments: list[Argument]) -> list[str]:
+    """What reports call the arguments."""
+    return [argument.name or f"argument {i}" for i, argument in enumerate(arguments)]
+
+
 def check(options: argparse.Namespace) -> None:
     """Raises UsageError where the options do not say what is to be launched."""
     if bool(options.file) == bool(options.stage):
@@ -117,7 +150,7 @@ def traced_file(options: argparse.Namespace, limits: Mapping[str, Any]) -> Trace
         shared=options.shared,
         opt_in=getattr(options, "opt_in", None),
         cluster=dim("--cluster", options.cluster) if options.cluster else None,
-        names=[argument.name or f"argument {i}" for i, argument in enumerate(arguments)],
+        names=names_of(arguments),
         **limits,
     )
     for path, argument in save:

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 import gpumem
-from gpumem import devices
+from gpumem import devices, speeds
 from gpumem.devices import DEVICES, device, of_driver
+from gpumem.launch import DriverError
 from gpumem.roofline import Roofline, Work, work_of
+from gpumem.speeds import CopySpeed
+from gpumem.timing import Spread
 
 
 def added(n=1 << 14):
@@ -90,15 +93,79 @@ def test_a_name_that_only_begins_like_one_is_not_taken_for_it(name):
         device(f"NVIDIA {name}")
 
 
-def test_unknown_devices_are_described_by_their_driver(monkeypatch):
+UNKNOWN = {"name": "NVIDIA X", "multiprocessors": 10, "l2": 1 << 20, "capability": (9, 0), "peak": 1e12, "memory": 1}
+SPEED = CopySpeed(Spread(0.9e12, 0.8e12, 0.95e12), "memcpy", 1 << 29)
+
+
+def test_devices_that_are_here_are_described_by_their_driver(monkeypatch):
+    """What the table has, its driver does not tell; without a driver's clock, that of nvidia-smi."""
     monkeypatch.setattr("gpumem.machine.output", lambda *command: "1500")
-    row = {"name": "NVIDIA X", "multiprocessors": 10, "l2": 1 << 20, "capability": (9, 0), "peak": 1e12, "memory": 1}
-    found = of_driver(row)
+    found = of_driver(UNKNOWN)
     assert found.peak("fp32") == 2 * 128 * 10 * 1.5e9
     assert found.bandwidth == 1e12
-    assert of_driver({**row, "name": "NVIDIA H200", "multiprocessors": 66}).multiprocessors == 66
-    monkeypatch.setattr("gpumem._core._cuda", lambda: {"devices": [row], "reason": ""})
-    assert device() == found
+    known = of_driver({**UNKNOWN, "name": "NVIDIA H200", "multiprocessors": 66})
+    assert (known.multiprocessors, known.clock, known.latency) == (66, 1.5e9, device("H200").latency)
+
+
+@pytest.mark.parametrize("name", ["NVIDIA X", "NVIDIA H200"])
+def test_the_copy_of_the_device_that_is_here_is_measured(monkeypatch, name):
+    monkeypatch.setattr("gpumem._core._cuda", lambda: {"devices": [{**UNKNOWN, "name": name}], "reason": ""})
+    monkeypatch.setattr("gpumem.machine.output", lambda *command: "1500")
+    monkeypatch.setattr(speeds, "of_gpu", lambda: SPEED)
+    found = device()
+    assert found.bandwidth == 0.9e12
+    assert "900 GB/s (800 to 950) by a copy (memcpy) of 512 MiB, measured on this machine" in found.source
+    table = str(gpumem.roofline(added(), device=found))
+    assert "900 GB/s (measured copy)" in table
+
+
+def test_a_device_whose_copy_cannot_be_measured_has_the_peak_and_the_reason(monkeypatch):
+    def fail():
+        raise DriverError("cuMemAlloc_v2: out of memory (error 2)", 2)
+
+    monkeypatch.setattr("gpumem._core._cuda", lambda: {"devices": [UNKNOWN], "reason": ""})
+    monkeypatch.setattr(speeds, "of_gpu", fail)
+    monkeypatch.setattr("gpumem.machine.output", lambda *command: None)
+    found = device()
+    with pytest.raises(gpumem.UsageError, match="tells its clock"):
+        found.peak("fp32")
+    assert (found.copy, found.bandwidth) == (0, 1e12)
+    assert "its copy could not be measured: cuMemAlloc_v2: out of memory" in found.source
+
+
+def test_the_processor_of_this_machine_has_a_measured_copy_and_arithmetic(monkeypatch):
+    monkeypatch.setattr(speeds, "of_cpu", lambda: SPEED)
+    monkeypatch.setattr(speeds, "cpu_arithmetic", lambda: {"fp32": 1e11, "fp64": 5e10})
+    roof = gpumem.roofline(Work("sum", "fp64", 1e9, 8e9, 0.01, True), device="cpu")
+    assert (roof.device.bandwidth, roof.device.kinds) == (0.9e12, ("fp32", "fp64"))
+    assert roof.attainable(roof["sum"]) == pytest.approx(5e10)
+    assert "NumPy's matrix product" in str(roof)
+    again = Roofline.from_dict(json.loads(roof.to_json()))
+    assert again == roof
+    with pytest.raises(gpumem.UsageError, match="arithmetic of"):
+        roof.device.peak("tensor fp16")
+    with pytest.raises(gpumem.UsageError, match="light is that of a GPU"):
+        gpumem.roofline(added(), device="cpu")
+    pytest.importorskip("matplotlib")
+    assert any("fp32 0.1 TFLOP/s" in text.get_text() for text in roof.plot().texts)
+
+
+def test_the_copy_of_this_processor(monkeypatch):
+    monkeypatch.setattr(speeds, "HOST_BYTES", 1 << 22)
+    monkeypatch.setattr("gpumem.machine.last_cache", lambda: 1 << 19)
+    monkeypatch.setattr(speeds, "SIDE", 64)
+    speeds.of_cpu.cache_clear()
+    speeds.cpu_arithmetic.cache_clear()
+    try:
+        speed = speeds.of_cpu()
+        assert speeds.of_cpu() is speed
+        assert speed.size == 1 << 22
+        assert speed.by in ("memcpy", "streaming copy", "own copy")
+        assert 1e8 < speed.rate.low <= speed.rate.median <= speed.rate.high < 1e13
+        assert all(value > 1e6 for value in speeds.cpu_arithmetic().values())
+    finally:
+        speeds.of_cpu.cache_clear()
+        speeds.cpu_arithmetic.cache_clear()
 
 
 def test_without_a_gpu_a_device_must_be_named(monkeypatch):
