@@ -28,6 +28,7 @@ struct gm_op {
 };
 struct gm_times {
     long recorded = 0, happened = 0;
+    double at = 0;        // on the device's clock
     uintptr_t stream = 0; // where it was recorded
 };
 typedef std::shared_ptr<gm_times> gm_event; // what is queued may outlive the event
@@ -61,6 +62,10 @@ static void put(void *stream, std::function<void()> run, std::function<bool()> m
 {
     streams[id(stream)].push_back({may_run, run});
 }
+
+// The device's clock, in seconds: a byte that is moved or filled takes a picosecond, a block of a kernel a microsecond.
+static double now;
+static const double BYTE = 1e-12, BLOCK = 1e-6;
 
 static bool step(std::deque<gm_op> &stream)
 {
@@ -102,8 +107,45 @@ template <typename... A> static std::function<void()> bind(void (*kernel)(A...),
     return [=] { std::apply(kernel, values); };
 }
 
-#define KERNEL(name) {#name, [](void **arguments) { return bind(name, arguments); }},
-static const std::map<std::string, std::function<std::function<void()>(void **)>> kernels = {
+// The same for arguments that lie in one block, each at a multiple of its alignment.
+template <typename... A> static void unpack(void (*)(A...), const char *block, size_t size, void ***where)
+{
+    static thread_local std::vector<void *> pointers;
+    size_t at = 0;
+    pointers.clear();
+    for (auto [bytes, align] : {std::pair<size_t, size_t>{sizeof(A), alignof(A)}...}) {
+        at = (at + align - 1) / align * align;
+        pointers.push_back((void *)(block + at));
+        at += bytes;
+    }
+    *where = at <= size ? pointers.data() : nullptr;
+}
+
+// gpumem.examples has these as PTX.
+static void example_copy(float *out, const float *in, unsigned n)
+{
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        out[i] = in[i];
+}
+static void example_add(float *c, const float *a, const float *b, unsigned n)
+{
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        c[i] = a[i] + b[i];
+}
+
+// By pointers to the arguments, or by a block of them.
+typedef std::function<std::function<void()>(void **, const char *, size_t)> gm_bound;
+#define NAMED_KERNEL(text, kernel)                                                                                     \
+    {text, [](void **arguments, const char *block, size_t size) -> std::function<void()> {                             \
+         if (!arguments)                                                                                               \
+             unpack(kernel, block, size, &arguments);                                                                  \
+         return arguments ? bind(kernel, arguments) : nullptr;                                                         \
+     }},
+#define KERNEL(name) NAMED_KERNEL(#name, name)
+static const std::map<std::string, gm_bound> kernels = {
+    NAMED_KERNEL("copy", example_copy) NAMED_KERNEL("add", example_add)
 #include FAKE_TABLE
 };
 
@@ -113,6 +155,12 @@ extern "C" {
 int cuInit(unsigned) { return 0; }
 int cuDriverGetVersion(int *version) { return *version = 13000, 0; }
 int cuCtxGetCurrent(void **context) { return *context = stack.empty() ? nullptr : stack.back(), 0; }
+int cuCtxSetCurrent(void *context)
+{
+    if (stack.empty())
+        stack.push_back(context);
+    return stack.back() = context, 0;
+}
 int cuCtxPushCurrent(void *context) { return stack.push_back(context), 0; }
 int cuCtxPopCurrent(void **context)
 {
@@ -135,6 +183,12 @@ int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = &co
 int cuGetErrorName(int, const char **name) { return *name = "CUDA_ERROR_FAKE", 0; }
 int cuGetErrorString(int, const char **text) { return *text = "as it was told", 0; }
 int cuModuleLoadData(void **module, const void *) { return *module = module, begin("cuModuleLoadData"); }
+int cuModuleLoadDataEx(void **module, const char *ptx, unsigned, int *, void **values)
+{
+    snprintf((char *)values[0], (size_t)values[1], "%s", strstr(ptx, ".version") ? "" : "no PTX");
+    int error = begin("cuModuleLoadDataEx");
+    return *module = module, error ? error : *(char *)values[0] ? INVALID : 0;
+}
 int cuModuleGetFunction(void **function, void *, const char *name)
 {
     auto found = kernels.find(name);
@@ -163,14 +217,20 @@ int cuTensorMapEncodeTiled(long long *map, int type, unsigned rank, void *addres
 }
 
 int cuLaunchKernel(void *function, unsigned grid, unsigned, unsigned, unsigned block, unsigned, unsigned, unsigned,
-                   void *stream, void **arguments, void **)
+                   void *stream, void **arguments, void **extra)
 {
     hold held(lock_of_all);
     auto kernel = (decltype(kernels)::value_type *)function;
     int device = stack.empty() ? -1 : (int)((int *)stack.back() - contexts);
     if (int error = begin("cuLaunchKernel", "on " + NAMED(id(stream)) + " of device " + std::to_string(device)))
         return error;
-    put(stream, [=, run = kernel->second(arguments)] { launch(grid, block, run); });
+    auto run = kernel->second(arguments, extra ? (char *)extra[1] : nullptr, extra ? *(size_t *)extra[3] : 0);
+    if (!run)
+        return INVALID;
+    put(stream, [=] {
+        launch(grid, block, run);
+        now += grid * BLOCK;
+    });
     return 0;
 }
 // Not while any stream is being captured, whatever the thread's mode.
@@ -212,17 +272,56 @@ int cuMemHostAlloc(void **memory, size_t bytes, unsigned)
         return error;
     return *memory = malloc(bytes), 0;
 }
+int cuMemAlloc_v2(unsigned long long *memory, size_t bytes)
+{
+    if (int error = begin("cuMemAlloc_v2"))
+        return error;
+    return memories++, *memory = (uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256), 0;
+}
+int cuMemFree_v2(unsigned long long memory)
+{
+    hold held(lock_of_all);
+    run_all();
+    return memories--, free((void *)memory), 0;
+}
+int cuMemcpyHtoD_v2(unsigned long long to, const void *from, size_t bytes)
+{
+    hold held(lock_of_all);
+    run_until(1, [] { return streams[1].empty(); });
+    return memcpy((void *)to, from, bytes), begin("cuMemcpyHtoD_v2");
+}
+int cuMemcpyDtoH_v2(void *to, unsigned long long from, size_t bytes)
+{
+    hold held(lock_of_all);
+    run_until(1, [] { return streams[1].empty(); });
+    return memcpy(to, (void *)from, bytes), begin("cuMemcpyDtoH_v2");
+}
+int cuCtxSynchronize(void)
+{
+    hold held(lock_of_all);
+    return run_all(), begin("cuCtxSynchronize");
+}
 int cuMemcpyAsync(unsigned long long to, unsigned long long from, size_t bytes, void *stream)
 {
     hold held(lock_of_all);
-    put(stream, [=] { memcpy((void *)to, (void *)from, bytes); });
+    put(stream, [=] {
+        memcpy((void *)to, (void *)from, bytes);
+        now += (double)bytes * 2 * BYTE;
+    });
     return begin("cuMemcpyAsync", "on " + NAMED(id(stream)));
 }
 int cuMemsetD8Async(unsigned long long memory, unsigned char value, size_t bytes, void *stream)
 {
     hold held(lock_of_all);
-    put(stream, [=] { memset((void *)memory, value, bytes); });
+    put(stream, [=] {
+        memset((void *)memory, value, bytes);
+        now += (double)bytes * BYTE;
+    });
     return begin("cuMemsetD8Async", "on " + NAMED(id(stream)));
+}
+int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, void *stream)
+{
+    return cuMemcpyAsync(to, from, bytes, stream);
 }
 int cuPointerGetAttribute(int *device, int, unsigned long long) { return *device = 0, begin("cuPointerGetAttribute"); }
 
@@ -260,13 +359,21 @@ int cuEventDestroy(gm_event *event)
     delete event;
     return events--, 0;
 }
+int cuEventDestroy_v2(gm_event *event) { return cuEventDestroy(event); }
+int cuEventElapsedTime(float *milliseconds, gm_event *first, gm_event *last)
+{
+    return *milliseconds = (float)(((*last)->at - (*first)->at) * 1e3), 0;
+}
 int cuEventRecord(gm_event *event, void *stream)
 {
     hold held(lock_of_all);
     gm_event times = *event;
     long number = ++times->recorded;
     times->stream = id(stream);
-    put(stream, [=] { times->happened = max(times->happened, number); });
+    put(stream, [=] {
+        times->happened = max(times->happened, number);
+        times->at = now;
+    });
     return begin("cuEventRecord", "on " + NAMED(id(stream)));
 }
 int cuEventQuery(gm_event *event)

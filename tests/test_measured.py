@@ -1,0 +1,91 @@
+"""What a GPU takes for a launch, and what a copy reaches there: on a driver without a device, and on a GPU."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import fake_cuda
+import numpy as np
+import pytest
+
+import gpumem
+from gpumem import _core, devices, speeds
+from gpumem.measured import measure_stage
+
+BUILT = bool(_core._cuda()["chips"])
+ADD = gpumem.examples.ADD
+
+
+@pytest.mark.skipif(bool(_core._cuda()["devices"]), reason="there is a device")
+def test_without_a_device_there_is_the_reason_and_what_to_do(said, tmp_path):
+    x = np.zeros(128, "f4")
+    with pytest.raises(gpumem.UsageError, match=r"no GPU here .*: name a device, such as "):
+        gpumem.Kernel(ADD).measure(1, 128, x, x, x, 128)
+    path = tmp_path / "add.ptx"
+    path.write_text(ADD)
+    launch = [path, "--grid", 1, "--block", 128, *["--arg", "f32[128]"] * 3, "--arg", 128]
+    status, out, err = said("roofline", *launch)
+    assert (status, out) == (2, "")
+    assert "no GPU here" in err
+    status, out, err = said("roofline", *launch, "--on", "A100")
+    assert (status, err) == (0, "")
+
+
+@pytest.mark.skipif(not BUILT, reason="this gpumem was built without CUDA")
+def test_on_a_driver_without_a_device(tmp_path):
+    """The tests of fake_measured_checks.py, in a process that finds that driver."""
+    if not shutil.which("g++"):
+        pytest.skip("needs g++")
+    library = fake_cuda.build(tmp_path)
+    env = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), fake_cuda.VARIABLE: str(library)}
+    checks = Path(__file__).with_name("fake_measured_checks.py")
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(checks)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, cwd=checks.parent.parent)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
+# on a GPU
+
+
+@pytest.mark.gpu
+def test_the_copy_of_this_device(cuda_device):
+    speed = speeds.of_gpu()
+    found = devices.device()
+    assert found.bandwidth == speed.rate.median
+    assert 0.5 * found.memory_peak < speed.rate.median <= 1.02 * found.memory_peak
+    assert speed.rate.high / speed.rate.low < 1.2
+    assert found.clock > 1e9
+
+
+@pytest.mark.gpu
+def test_a_launch_takes_about_the_time_of_its_bytes(cuda_device):
+    count = 1 << 25
+    a, b, c = np.random.default_rng(0).random((3, count), np.float32)
+    taken = gpumem.Kernel(ADD).measure(count // 256, 256, c, a, b, count)
+    assert taken.notes == ()
+    assert (c == a + b).all()
+    assert taken.least < taken.seconds < 3 * taken.least
+    roof = gpumem.roofline(taken)
+    assert roof["add, measured"].speed < roof.attainable(roof["add"])
+
+
+@pytest.mark.gpu
+def test_what_the_lens_finds_wrong_never_reaches_the_device(cuda_device):
+    x = np.zeros(1000, "f4")
+    with pytest.raises(gpumem.UsageError, match="is not launched on the GPU"):
+        gpumem.Kernel(ADD).measure(8, 128, x, x, x, 1024)
+    y = np.zeros(1000, "f4")
+    gpumem.Kernel(ADD).launch(8, 128, y, x + 1, x + 2, 1000)  # the device is as it was
+    assert (y == 3).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "lesson, stage", [("transpose", "tuned"), ("reduce", "tuned"), ("read", "gather"), ("layout", "soa_staged")]
+)
+def test_a_stage_is_timed_and_gives_what_the_lens_gives(cuda_device, lesson, stage):
+    taken = measure_stage(lesson, stage)
+    assert taken.notes == ()
+    assert 0 < taken.seconds < 1e-3
