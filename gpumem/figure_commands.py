@@ -20,6 +20,7 @@ SWEEP = (
 )
 PLOT = (
     "gpumem plot copy.json\n"
+    "gpumem plot copy.json -o curves.png\n"
     "gpumem plot notebooks/data/h200/*.json --to figures --format png\n"
     "gpumem plot before.json after.json --to ."
 )
@@ -51,8 +52,9 @@ def register(command: Command, measuring: Callable[[Any], None], launched: Calla
 
     made = command("plot", "draw sweeps, ladders, benchmarks and traces from their files", PLOT)
     made.add_argument("files", nargs="+", type=Path, metavar="FILE", help="JSON that gpumem wrote")
+    made.add_argument("--output", "-o", type=Path, metavar="FILE", help="the figure of one file: .svg, .png or .pdf")
     made.add_argument("--to", type=Path, metavar="DIR", help="where to (beside each file)")
-    made.add_argument("--format", default="svg", metavar="EXT", help="svg (default), png, pdf")
+    made.add_argument("--format", metavar="EXT", help="svg (default), png, pdf")
 
     made = command("roofline", "operations a byte, what binds a kernel on a device, and how fast it is here", ROOFLINE)
     launched(made)
@@ -113,12 +115,16 @@ def run_plot(options: argparse.Namespace) -> None:
     """Draws files. Nothing is drawn unless all can be written."""
     from .plot import check_format, plot_file
 
+    if options.output and (options.to or options.format):
+        raise UsageError("--output: it says where to and in which format; leave --to and --format out")
+    if options.output and len(options.files) > 1:
+        raise UsageError(f"--output: one file, and {len(options.files)} are to be drawn: --to DIR takes them all")
     pairs = []
     for path in options.files:
-        to = (options.to or path.parent) / f"{path.stem}.{options.format}"
+        to = options.output or (options.to or path.parent) / f"{path.stem}.{options.format or 'svg'}"
         if not to.absolute().parent.is_dir():
             raise UsageError(f"cannot write {to}: there is no such directory")
-        if options.format != "svg":  # pictures of traces need no matplotlib
+        if to.suffix != ".svg":  # pictures of traces need no matplotlib
             check_format(to)
         pairs.append((path, to))
     if len({to for _, to in pairs}) < len(pairs):

@@ -32,6 +32,13 @@ def test_a_sweep_is_written_and_drawn(said, tmp_path):
     assert out.split() == [str(tmp_path / "a.png"), str(tmp_path / "sweep-stride.png")]
 
 
+def test_one_file_is_drawn_where_it_is_asked_for(said, tmp_path):
+    pytest.importorskip("matplotlib")
+    to = tmp_path / "curve.png"
+    assert said("plot", DATA / "sweep-stride.json", "-o", to) == (0, f"{to}\n", "")
+    assert to.read_bytes().startswith(b"\x89PNG")
+
+
 def test_progress_says_the_time_left_on_stderr(said, monkeypatch):
     monkeypatch.setattr("gpumem.console.SECONDS_BEFORE_GUESSING", 0.0)
     monkeypatch.setattr("gpumem.console.SECONDS_BETWEEN_LINES", 0.0)
@@ -63,6 +70,13 @@ def test_counting_is_spread_over_processes(said):
         (("plot", DATA / "sweep-stride.json", "--to", "/nowhere"), "no such directory"),
         (("plot", DATA / "sweep-stride.json", DATA / "sweep-stride.json", "--to", "/tmp"), "the same name"),
         (("plot", DATA / "sweep-stride.json", "--format", "xyz", "--to", "/tmp"), "must end in one of"),
+        (("plot", DATA / "sweep-stride.json", "-o", "/tmp/a.xyz"), "must end in one of"),
+        (("plot", DATA / "sweep-stride.json", "-o", "/nowhere/a.svg"), "no such directory"),
+        (("plot", DATA / "sweep-stride.json", "-o", "/tmp/a.svg", "--format", "png"), "leave --to and --format out"),
+        (
+            ("plot", DATA / "sweep-stride.json", DATA / "sweep-width.json", "-o", "/tmp/a.svg"),
+            "--to DIR takes them all",
+        ),
         (("roofline", "--stage", "copy/scalar", "--on", "Voodoo2"), "device"),
         (("roofline", "--on", "H200"), "give a FILE"),
     ],
