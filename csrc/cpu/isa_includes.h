@@ -1,5 +1,6 @@
 /* What the kernel bodies use; included before an ISA variant changes the target. */
 #pragma once
+#include "../base/integers.h"
 #include "isa.h"
 #include "thin.h"
 #include "tile.h"

@@ -256,28 +256,121 @@ GM_INLINE int64_t items_before_boundary(int item, const char *start, int64_t pit
     return bytes && bytes % item == 0 && pitch % GM_VECTOR == 0 ? bytes / item : GM_VECTOR / item;
 }
 
-/* Matrices of at least a tile, one run of the destination after the other. The first tiles reach over to where the next
- * ones are aligned, the last ones back over their neighbours rather than past the edge. */
-GM_INLINE void matrix_of(int item, const gm_matrix *m)
+/* The lines of a page that a tile's rows touch: bit k for line k. */
+GM_INLINE uint64_t lines_of_page(const char *start, int64_t pitch, int64_t rows)
+{
+    uint64_t lines = 0;
+    for (int64_t r = 0; r < rows; r++) {
+        uintptr_t first = (uintptr_t)(start + r * pitch);
+        lines |= (uint64_t)1 << (first / 64 & 63) | (uint64_t)1 << ((first + GM_VECTOR - 1) / 64 & 63);
+    }
+    return lines;
+}
+
+/* In how many streams to take a run's tiles. A load across two lines waits for stores still under way that end in the
+ * same 12 bits of an address. Where the pitches are a little over a page, or over a half of it and so on, the stores of
+ * each tile meet the loads of the next; with a tile from each of several parts of the run in turn they do not. */
+static int64_t streams_of(const gm_matrix *m, int64_t item, int64_t n)
+{
+    enum { PAGE = 4096, UNDER_WAY = 3, FEWEST = 3, MOST = 6, LONG = 16 };
+    const int64_t step = n * item, tiles = m->rows / n;
+    if (GM_VECTOR < 32 || tiles < LONG || (((uintptr_t)m->src | (uintptr_t)m->row_src) & (GM_VECTOR - 1)) == 0 ||
+        (n * m->row_src - step) % PAGE || (n * m->col_dst - step) % PAGE)
+        return 1; /* aligned, or now here, now there */
+    uint64_t loads = lines_of_page(m->src, m->row_src, n), stores = lines_of_page(m->dst, m->col_dst, n);
+    int64_t best = 1, least = INT64_MAX;
+    for (int64_t k = 1; k <= MOST && least; k += k == 1 ? FEWEST - 1 : 1) {
+        int64_t meet = 0, part = (tiles + k - 1) / k;
+        for (int64_t t = 0; t < k; t++)
+            for (int64_t later = t + 1; later <= t + UNDER_WAY; later++) {
+                int64_t rows = (later % k - t % k) * part + later / k;
+                unsigned by = (unsigned)(rows * step / 64) & 63;
+                meet += __builtin_popcountll((loads << by | loads >> (-by & 63)) & stores);
+            }
+        if (meet * best < least * k || least == INT64_MAX) {
+            least = meet;
+            best = k;
+        }
+    }
+    return best;
+}
+
+/* How many tiles to take beside one another: as many as a line is wide where a column of lines would not stay in the
+ * first cache, since the pitch is a power of two, until the next tiles want the rest of them. */
+GM_INLINE int64_t tiles_beside(int item, const gm_matrix *m)
+{
+    enum { WAY = 4096, WAYS = 8 };
+    int64_t apart = m->row_src & -m->row_src; /* the power of two in the pitch */
+    return item >= 4 && apart >= 64 && m->rows > WAYS * WAY / apart ? 64 / GM_VECTOR : 1;
+}
+
+/* A side of a matrix without what is left behind the last tile, if that is too little to be worth another one. */
+GM_INLINE int64_t without_few(int64_t side, int64_t first, int64_t n)
+{
+    int64_t rest = (side - first) % n;
+    return rest <= (n + 15) / 16 && side - rest >= n ? side - rest : side;
+}
+
+GM_INLINE void move_few(int item, const gm_matrix *m, int64_t first_row, int64_t rows, int64_t first_col, int64_t cols)
+{
+    for (int64_t j = first_col; j < first_col + cols; j++)
+        for (int64_t i = first_row; i < first_row + rows; i++)
+            memcpy(m->dst + j * m->col_dst + i * item, m->src + i * m->row_src + j * item, (size_t)item);
+}
+
+/* In `streams` streams, `beside` tiles of each at a time. */
+GM_INLINE void matrix_in_turns(int item, const gm_matrix *m, const int64_t *row_src, const int64_t *col_dst,
+                               int64_t first_row, int64_t first_col, int64_t streams, int64_t beside)
 {
     const int64_t n = GM_VECTOR / item;
+    int64_t tiles = 1 + (m->rows - first_row + n - 1) / n, part = streams > 1 ? (tiles + streams - 1) / streams : 1;
+    for (int64_t j = 0, next; j < m->cols; j = next) {
+        next = gm_least(j ? j + beside * n : first_col, m->cols);
+        for (int64_t first = 0; first < part; first++)
+            for (int64_t k = first; k < tiles; k += part) {
+                int64_t row = gm_least(k ? first_row + (k - 1) * n : 0, m->rows - n);
+                const char *src = m->src + row * m->row_src;
+                for (int64_t l = j; l < next; l += n) {
+                    int64_t col = gm_least(l, m->cols - n);
+                    tile(item, WHOLE, src + col * item, row_src, NULL, m->dst + col * m->col_dst + row * item, col_dst);
+                }
+            }
+    }
+}
+
+/* Matrices of at least a tile, one run of the destination after the other. The first tiles reach over to where the next
+ * ones are aligned, the last ones back over their neighbours rather than past the edge. */
+GM_INLINE void matrix_of(int item, const gm_matrix *whole)
+{
+    const int64_t n = GM_VECTOR / item;
+    gm_matrix cut = *whole;
+    const gm_matrix *m = &cut;
     int64_t first_col = items_before_boundary(item, m->src, m->row_src);
     int64_t first_row = items_before_boundary(item, m->dst, m->col_dst);
-    int64_t row_src[GM_VECTOR], col_dst[GM_VECTOR];
+    int64_t streams = streams_of(m, item, n), beside = tiles_beside(item, m), row_src[GM_VECTOR], col_dst[GM_VECTOR];
 
     for (int64_t k = 0; k < n; k++) {
         row_src[k] = k * m->row_src;
         col_dst[k] = k * m->col_dst;
     }
-    for (int64_t j = 0; j < m->cols; j += j ? n : first_col) {
-        int64_t col = j + n <= m->cols ? j : m->cols - n;
-        const char *src = m->src + col * item;
-        char *dst = m->dst + col * m->col_dst;
-        for (int64_t i = 0; i < m->rows; i += i ? n : first_row) {
-            int64_t row = i + n <= m->rows ? i : m->rows - n;
-            tile(item, WHOLE, src + row * m->row_src, row_src, NULL, dst + row * item, col_dst);
+    cut.rows = without_few(m->rows, first_row, n);
+    cut.cols = without_few(m->cols, first_col, n);
+    if (streams > 1 || beside > 1)
+        matrix_in_turns(item, m, row_src, col_dst, first_row, first_col, streams, beside);
+    else
+        for (int64_t j = 0; j < m->cols; j += j ? n : first_col) {
+            int64_t col = j + n <= m->cols ? j : m->cols - n;
+            const char *src = m->src + col * item;
+            char *dst = m->dst + col * m->col_dst;
+            for (int64_t i = 0; i < m->rows; i += i ? n : first_row) {
+                int64_t row = i + n <= m->rows ? i : m->rows - n;
+                tile(item, WHOLE, src + row * m->row_src, row_src, NULL, dst + row * item, col_dst);
+            }
         }
-    }
+    if (cut.rows < whole->rows)
+        move_few(item, whole, cut.rows, whole->rows - cut.rows, 0, whole->cols);
+    if (cut.cols < whole->cols)
+        move_few(item, whole, 0, cut.rows, cut.cols, whole->cols - cut.cols);
 }
 
 #define GM_MATRIX(item)                                                                                                \
