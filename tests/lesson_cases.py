@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sizes import sized
 
 import gpumem
 
 DTYPES = ["u1", "i2", "f4", "i8", "c16"]  # items of 1, 2, 4, 8, 16 bytes
-LENGTHS = [0, 1, 31, 32, 255, 257, 1024, 1025, 3001]
+LENGTHS = sized([0, 1, 31, 32, 255, 257, 1024, 1025, 3001], [0, 1, 33, 1025])
 MATRICES = [(0, 3), (1, 1), (1, 300), (300, 1), (31, 33), (64, 64), (5, 513), (257, 2)]
 RECORDS = [(0, 4), (1, 1), (33, 1), (255, 2), (257, 3), (1000, 4), (129, 8), (70, 16), (5, 700)]
 
@@ -36,7 +37,7 @@ def read(dtype: str) -> Iterator[Case]:
     for n in LENGTHS:
         x = random((n,), dtype)
         yield Case("coalesced", x, x)
-        for stride in (1, 2, 3, 4, 8, 31, 32, 5000, -1, -7):
+        for stride in sized((1, 2, 3, 4, 8, 31, 32, 5000, -1, -7), (1, 3, 32, -7)):
             yield Case("strided", x, x[::stride], {"stride": stride})
         for offset in {0, 1 % (n + 1), 7 % (n + 1), 8 % (n + 1), n}:
             yield Case("offset", x, x[offset:], {"offset": offset})
@@ -83,7 +84,7 @@ def banks(dtype: str) -> Iterator[Case]:
     for n in LENGTHS:
         x = random((n,), dtype)
         yield Case("broadcast", x, tiles(x, 0))
-        for stride in (*range(34), 1023):
+        for stride in sized((*range(34), 1023), (0, 1, 2, 17, 32, 1023)):
             for stage in ("strided", "padded", "swizzled"):
                 yield Case(stage, x, tiles(x, stride), {"stride": stride})
             for access in (4, 8, 16):
@@ -114,7 +115,7 @@ def reduce(dtype: str) -> Iterator[Case]:
 
 def copy(dtype: str) -> Iterator[Case]:
     size = np.dtype(dtype).itemsize
-    for n in (*LENGTHS, 70_000):
+    for n in (*LENGTHS, sized(70_000, 9000)):
         x = random((n,), dtype)
         for stage in ("scalar", "peeled", "in_flight", "bulk", "tuned"):
             yield Case(stage, x, x)

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from sizes import sized
 
 from gpumem import _core
 
@@ -71,7 +72,8 @@ def test_reversed_axes_at_every_offset_give_numpys_bytes(torch, itemsize, shape)
     rng = np.random.default_rng(len(shape) * itemsize)
     count = int(np.prod(shape))
     room = 64
-    for src_offset, dst_offset in [(0, 0), (1, 0), (0, 3), (5, 2), (8, 4), (16, 12), (7, 9)]:
+    offsets = [(0, 0), (1, 0), (0, 3), (5, 2), (8, 4), (16, 12), (7, 9)]
+    for src_offset, dst_offset in sized(offsets, offsets[::3]):
         x = rng.integers(0, 256, (*shape, itemsize), np.uint8)
         source = torch.empty(count * itemsize + room, dtype=torch.uint8, device="cuda")
         source[src_offset : src_offset + x.size] = torch.from_numpy(x.reshape(-1)).cuda()

@@ -10,6 +10,7 @@ from pathlib import Path
 import fake_cuda
 import numpy as np
 import pytest
+from sizes import not_small, sized
 
 import gpumem
 from gpumem import _core
@@ -141,15 +142,22 @@ def test_out(torch):
 @pytest.mark.gpu
 def test_shifts_inside_one_buffer(torch):
     """See pytorch 197829: up to 46,000 wrong items, other ones in each run."""
-    for turn in range(20):
-        x = bits(torch, 1024, 2048, seed=turn)
+    for turn in range(sized(20, 1)):
+        x = bits(torch, sized(1024, 64), 2048, seed=turn)
         expected = x[:-1].clone()
         gpumem.copy(x[:-1], out=x[1:])
         assert same(torch, x[1:], expected)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("shape", [(80000, 5, 5), (4096, 4096), (4097, 4097), (3, 1000, 1000)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    sized(
+        [(80000, 5, 5), (4096, 4096), (4097, 4097), (3, 1000, 1000)],
+        [(800, 5, 5), (256, 256), (257, 257), (3, 100, 100)],
+    ),
+    ids=str,
+)
 @pytest.mark.parametrize("name", ["uint8", "float16", "float32", "complex128"])
 def test_squares_in_place(torch, shape, name):
     """See pytorch 198280."""
@@ -159,6 +167,7 @@ def test_squares_in_place(torch, shape, name):
     assert same(torch, x, expected)
 
 
+@not_small("a gigabyte, ten times")
 @pytest.mark.gpu
 def test_a_gigabyte_filled_on_another_stream(torch):
     """See data-apis/array-api 974: what is under way on the current stream is waited for, on the device."""
@@ -173,6 +182,7 @@ def test_a_gigabyte_filled_on_another_stream(torch):
             assert bool((result == turn).all())
 
 
+@not_small("gigabytes, which are there to keep a stream busy")
 @pytest.mark.gpu
 @pytest.mark.parametrize("as_handle", [True, False])
 def test_a_stream_of_one_s_own(torch, as_handle):
@@ -190,6 +200,7 @@ def test_a_stream_of_one_s_own(torch, as_handle):
         torch.full((1 << 14, 1 << 14), 9.0, device="cuda")
 
 
+@not_small("PyTorch captures no graph without its cache of memory")
 @pytest.mark.gpu
 def test_a_graph(torch):
     x, square = bits(torch, 1000, 777), bits(torch, 512, 512)
@@ -211,6 +222,7 @@ def test_a_graph(torch):
         assert same(torch, shifted, fresh[:-1])
 
 
+@not_small("PyTorch captures no graph without its cache of memory")
 @pytest.mark.gpu
 @pytest.mark.usefixtures("cuda_device")
 def test_first_calls_inside_a_graph():
@@ -229,6 +241,7 @@ assert torch.equal(y, x.T)
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@not_small("1,600 calls")
 @pytest.mark.gpu
 def test_eight_threads(torch):
     wrong = []
@@ -262,6 +275,7 @@ def test_a_device_that_is_not_the_current_one(torch):
         gpumem.transpose(x, out=torch.empty(200, 300, device="cuda:0"))
 
 
+@not_small("all the memory")
 @pytest.mark.gpu
 def test_no_memory_left(torch):
     x = torch.empty(1, device="cuda").expand(1 << 20, 1 << 20)
@@ -286,6 +300,7 @@ class Interface:
         return {**self.array.__cuda_array_interface__, **self.lies}
 
 
+@not_small("ten thousand calls")
 @pytest.mark.gpu
 def test_ten_thousand_calls_take_no_memory(torch):
     x, plain = bits(torch, 64, 64), Interface(bits(torch, 64, 64))
@@ -308,6 +323,7 @@ def test_ten_thousand_calls_take_no_memory(torch):
     assert _core._kept() == 0
 
 
+@not_small("4 GB")
 @pytest.mark.gpu
 def test_more_than_2_31_items(torch):
     """See cupy 9187, pytorch 20888."""
@@ -346,6 +362,7 @@ def test_cupy(cupy):
         gpumem.copy(x, stream=0)
 
 
+@not_small("gigabytes, which are there to keep a stream busy")
 @pytest.mark.gpu
 @pytest.mark.parametrize("named", [True, False])
 def test_cupy_s_streams(cupy, named):
@@ -360,6 +377,7 @@ def test_cupy_s_streams(cupy, named):
             assert bool((result == turn).all())
 
 
+@not_small("gigabytes, which are there to keep a stream busy")
 @pytest.mark.gpu
 def test_a_cupy_temporary_lives_until_the_work_is_done(cupy):
     for turn in range(5):
@@ -380,6 +398,7 @@ def test_numba():
     assert (gpumem.copy(array[::2]).copy_to_host() == x[::2]).all()
 
 
+@not_small("a process of its own")
 @pytest.mark.gpu
 @pytest.mark.usefixtures("cuda_device")
 def test_jax():
@@ -400,6 +419,7 @@ assert bool((gpumem.transpose(jnp.cumsum(x, axis=1)) == jnp.cumsum(x, axis=1).T)
     assert done.returncode == 0, done.stderr[-3000:]
 
 
+@not_small("gigabytes, which are there to keep a stream busy")
 @pytest.mark.gpu
 def test_the_interface_s_stream(torch):
     side = torch.cuda.Stream()
@@ -417,7 +437,14 @@ def test_the_interface_s_stream(torch):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("shape", [(5000, 6000, 3), (3, 5000, 6000), (9001, 8999), (1,), (0, 5)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    sized(
+        [(5000, 6000, 3), (3, 5000, 6000), (9001, 8999), (1,), (0, 5)],
+        [(50, 60, 3), (3, 50, 60), (91, 89), (1,), (0, 5)],
+    ),
+    ids=str,
+)
 @pytest.mark.usefixtures("cuda_device")
 def test_host_arrays_through_the_device(shape):
     x = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
@@ -431,6 +458,7 @@ def test_host_arrays_through_the_device(shape):
     assert np.array_equal(gpumem.copy(x[::-1], device="cuda"), x[::-1])
 
 
+@not_small("a process of its own")
 @pytest.mark.gpu
 @pytest.mark.usefixtures("cuda_device")
 def test_a_fork_before_the_first_use():

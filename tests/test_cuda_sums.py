@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from sizes import not_small, sized
 from test_cuda_arrays import Interface
 
 import gpumem
@@ -19,6 +20,18 @@ DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53, "complex64
 # Flat, rows of every length up to a block's, columns, narrow matrices, long rows in slices, several axes.
 SHAPES = [(1,), (7,), (1000,), (70001,), (3_000_001,), (3, 4), (100_000, 3), (3, 100_000), (50_001, 4), (999, 5)]
 SHAPES += [(513, 64), (512, 512), (300, 1025), (1025, 300), (2, 1_000_000), (20, 30, 40), (7, 1, 33, 65), (64, 3, 5, 7)]
+SMALL_SHAPES = [
+    (7,),
+    (1000,),
+    (70001,),
+    (3, 4),
+    (20_001, 3),
+    (3, 20_001),
+    (999, 5),
+    (129, 64),
+    (33, 1025),
+    (5, 1, 9, 33),
+]
 
 
 def result_type(name):
@@ -82,7 +95,7 @@ def views(torch, x):
 
 @pytest.mark.parametrize("name", TYPES)
 def test_every_shape_and_axis(torch, name):
-    for shape in SHAPES:
+    for shape in sized(SHAPES, SMALL_SHAPES):
         x = some(torch, name, shape)
         axes = [None, *range(len(shape)), *([(0, -1)] if len(shape) > 2 else []), ()]
         for axis in axes:
@@ -90,7 +103,9 @@ def test_every_shape_and_axis(torch, name):
 
 
 @pytest.mark.parametrize("name", TYPES)
-@pytest.mark.parametrize("shape", [(70001,), (1000, 33), (33, 4096), (12, 17, 260)], ids=str)
+@pytest.mark.parametrize(
+    "shape", sized([(70001,), (1000, 33), (33, 4096), (12, 17, 260)], [(5001,), (100, 33), (5, 7, 130)]), ids=str
+)
 def test_every_view(torch, name, shape):
     for x in views(torch, some(torch, name, shape)):
         for axis in [None, 0, -1, *([(0, 2)] if x.dim() > 2 else [])]:
@@ -101,10 +116,12 @@ def test_every_view(torch, name, shape):
 @pytest.mark.parametrize("name", ["int8", "float16", "float32", "float64"])
 def test_every_start_and_length(torch, name):
     memory = some(torch, name, 300_000)
-    for start, length in itertools.product(range(17), [1, 2, 15, 16, 17, 255, 1000, 4097, 65536, 250_001]):
+    lengths = sized([1, 2, 15, 16, 17, 255, 1000, 4097, 65536, 250_001], [1, 17, 4097])
+    for start, length in itertools.product(sized(range(17), (0, 1, 7, 15)), lengths):
         x = memory[start : start + length]
         check(torch, gpumem.sum(x), x, None)
-    for start, columns in itertools.product(range(5), [*range(1, 40), 64, 100, 127, 200, 513, 2049]):
+    every = sized([*range(1, 40), 64, 100, 127, 200, 513, 2049], [1, 2, 3, 4, 5, 8, 17, 33, 100, 513])
+    for start, columns in itertools.product(sized(range(5), (0, 3)), every):
         x = memory[start : start + 60 * columns].view(60, columns)
         check(torch, gpumem.sum(x, axis=1), x, 1)
         check(torch, gpumem.sum(x, axis=0), x, 0)
@@ -114,7 +131,7 @@ def test_any_address_and_reversed_axes(torch):
     """What PyTorch cannot make: misaligned items, negative strides."""
     memory = torch.empty(4 * 3000 + 16, dtype=torch.uint8, device="cuda")
     numbers = np.arange(3000, dtype="f4")
-    for start in range(9):
+    for start in sized(range(9), (0, 1, 6)):
         memory[start : start + 12000] = torch.from_numpy(numbers.view("u1")).cuda()
         data = (memory.data_ptr() + start, False)
         lies = {"typestr": "<f4", "shape": (30, 100), "data": data, "strides": None}
@@ -127,6 +144,7 @@ def test_any_address_and_reversed_axes(torch):
         assert np.array_equal(got, numbers.reshape(30, 100)[::-1].sum(1))
 
 
+@not_small("sums of tens of millions")
 def test_more_ones_than_float32_counts(torch):
     for n, total in [(2**24 + 10, 16777226.0), (2 * 10**7, 2e7)]:
         ones = torch.ones(n, 2, device="cuda")
@@ -136,6 +154,7 @@ def test_more_ones_than_float32_counts(torch):
         assert gpumem.sum(torch.ones(1, device="cuda").expand(n)).item() == total
 
 
+@not_small("2 GB")
 def test_more_than_2_31_items(torch):
     x = torch.full((2**31 + 77,), -3, dtype=torch.int8, device="cuda")
     assert gpumem.sum(x).item() == -3 * (2**31 + 77)
@@ -197,6 +216,7 @@ def test_nothing_to_add(torch):
         assert gpumem.sum(x).item() == 0
 
 
+@not_small("the same kernels six times each")
 def test_the_same_bits_every_time(torch):
     for shape in [(5_000_000,), (3000, 1000), (300_000, 10), (10, 300_000), (40, 75, 1000), (100_000, 3)]:
         x = some(torch, "float32", shape)
@@ -226,6 +246,7 @@ def test_out(torch):
         gpumem.sum(x, stage="unrolled")
 
 
+@not_small("half a gigabyte, twenty times")
 def test_streams(torch):
     side, n = torch.cuda.Stream(), 1 << 27
     x = torch.empty(n, device="cuda")
@@ -242,6 +263,7 @@ def test_streams(torch):
         torch.cuda.synchronize()
 
 
+@not_small("PyTorch captures no graph without its cache of memory")
 def test_a_graph(torch):
     """Every replay finds the marks of the one before wiped."""
     x = torch.zeros(3000, 2000, device="cuda")
@@ -258,6 +280,7 @@ def test_a_graph(torch):
         assert (results[3] == turn * 3000).all()
 
 
+@not_small("3,200 calls")
 def test_eight_threads(torch):
     wrong = []
 
@@ -276,6 +299,7 @@ def test_eight_threads(torch):
     assert not wrong
 
 
+@not_small("all the memory")
 def test_no_memory_left(torch):
     x = torch.ones(1, device="cuda").expand(1 << 20, 1 << 20, 2)
     for _ in range(3):
@@ -284,6 +308,7 @@ def test_no_memory_left(torch):
         assert gpumem.sum(x[:1000, :1000]).item() == 2e6
 
 
+@not_small("ten thousand calls")
 def test_ten_thousand_calls_take_no_memory(torch):
     x = torch.ones(100_000, device="cuda")
 
@@ -312,7 +337,7 @@ def test_cupy_s_arrays(cupy):
 @pytest.mark.usefixtures("cuda_device")
 def test_host_arrays_through_the_device():
     rng = np.random.default_rng(0)
-    for shape in [(5000, 6001), (3,), (70, 80, 90)]:
+    for shape in sized([(5000, 6001), (3,), (70, 80, 90)], [(50, 601), (3,), (7, 8, 9)]):
         x = rng.integers(-100, 100, shape, "i2")
         for axis in [None, *range(len(shape))]:
             result = gpumem.sum(x, axis=axis, device="cuda")

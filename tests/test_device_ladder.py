@@ -1,6 +1,7 @@
 """The ladder on a CUDA device: all stages are verified and timed, and come in the order that was measured."""
 
 import pytest
+from sizes import not_small
 
 import gpumem
 from gpumem import _core
@@ -82,6 +83,7 @@ MEASURED = [
 ]
 
 
+@not_small("times")
 @pytest.mark.gpu
 @pytest.mark.parametrize("lesson", dict.fromkeys(row[0] for row in MEASURED))
 def test_the_order_is_the_one_that_was_measured(torch, lesson):

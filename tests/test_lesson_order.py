@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import pytest
+from sizes import not_small
 
 import gpumem
 
@@ -11,6 +12,7 @@ import gpumem
 TIE = 1.06
 
 
+@not_small("times")
 @pytest.mark.gpu
 @pytest.mark.parametrize("lesson", ["transpose", "copy", "cache"])
 def test_each_stage_is_no_slower_than_the_one_before(torch, lesson):

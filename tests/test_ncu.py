@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sizes import not_small
 
 import gpumem
 from gpumem import ncu
@@ -235,6 +236,7 @@ EXPECTED = {
 }
 
 
+@not_small("another profiler")
 @pytest.mark.gpu
 @pytest.mark.parametrize("lesson", EXPECTED)
 def test_ladders_count_on_a_gpu(torch, lesson):

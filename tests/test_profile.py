@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sizes import not_small
 
 import gpumem
 from gpumem import ncu
@@ -137,6 +138,7 @@ def test_errors_are_one_line(said, arguments, line):
     assert re.search(line, err)
 
 
+@not_small("another profiler")
 @pytest.mark.gpu
 def test_the_lens_and_the_hardware_agree(cuda_device):
     try:

@@ -83,17 +83,24 @@ def gpu_tests() -> str:
     lines = []
     for path in sorted((RECORDED / "tests").glob("*.json")):
         record = json.loads(path.read_text())
-        tests, on = record["tests"], record["environment"]
-        skipped = sum(tests["skipped"].values())
-        parts = [f"{tests['passed']} passed, {tests['failed']} failed, {skipped} skipped"]
-        for tool, ran in record["sanitizer"].items():
-            parts.append(f"under compute-sanitizer's {tool} {ran['passed']} passed, {ran['reports']} reports")
+        on = record["environment"]
+        if record["schema"] == "gpumem.sanitizer/1":
+            what = "compute-sanitizer over them, in small sizes,"
+            parts = [
+                f"{tool}: {ran['passed']} passed, {ran['failed']} failed, {sum(ran['left_out'].values())} left out, "
+                f"{ran['not_reached']} not reached, {ran['reports']} reports"
+                for tool, ran in record["tools"].items()
+            ]
+        else:
+            what, tests = "`pytest -m gpu`", record["tests"]
+            skipped = sum(tests["skipped"].values())
+            parts = [f"{tests['passed']} passed, {tests['failed']} failed, {skipped} skipped"]
         where = (
             f"{on['device']}, driver {on['clocks']['driver_version']}, gpumem at {on['commit']}, {record['date'][:10]}"
         )
-        lines.append(f"- `pytest -m gpu` on {where}: {'; '.join(parts)}.")
+        lines.append(f"- {what} on {where}: {'; '.join(parts)}.")
     return (
-        "\n".join(lines) or "No run on a GPU is recorded yet: `python tools/gpu_tests.py --sanitize -o FILE` makes one."
+        "\n".join(lines) or "No run on a GPU is recorded yet: `python tools/gpu_tests.py -o FILE` makes one."
     )
 
 
