@@ -15,7 +15,7 @@ from .errors import RoomError, UsageError
 from .peers import Peer, present
 from .result import US, Result, Row
 from .timing import ROUNDS, fastest, interleave
-from .work import Arena, Copy, FreshTranspose, Job, Permute, Sum, need_memory
+from .work import Arena, Copy, FreshTranspose, Job, Permute, Sum, Swap, need_memory
 
 
 class Place(Protocol):
@@ -73,8 +73,8 @@ def bench(
 ) -> Result:
     """Times an operation on the shapes of the field, next to a copy of the same bytes and to peers, in turns.
 
-    op: "transpose" (square, thin, published and application permutations), "copy" (strided and reversed) or "sum".
-    only: rows whose "group/name dtype" contains one of these, which may be patterns (* ?). quick: a fifth of the
+    op: "transpose" (square, thin, published and application permutations, in place), "copy" (strided and reversed) or
+    "sum". only: rows whose "group/name dtype" contains one of these, which may be patterns (* ?). quick: a fifth of the
     rows, fewer rounds. repeat: rounds, 7 (quick: 5). peers: whom to compare with, out of "numpy", "hptt", "openblas",
     "torch"; None for all that are present. progress: a line on stderr; None where that is a terminal.
 
@@ -132,4 +132,6 @@ def make_job(case: Case, arena: Arena) -> Job:
         return Copy(arena, case.shape, dtype, tuple(slice(None, None, step) for step in case.step))
     if case.group == "tiny":
         return FreshTranspose(arena, case.shape, dtype, case.axes)
+    if case.in_place:
+        return Swap(arena, case.shape, dtype, case.axes)
     return Permute(arena, case.shape, dtype, case.axes)

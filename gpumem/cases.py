@@ -16,6 +16,7 @@ from .errors import UsageError, unknown
 
 FILL = 130_000_000  # bytes of an array whose size is free: several times a last cache of 32 MB, and no power of two
 THIN = range(2, 34)
+BATCHED = (3, 16, 100, 1024)  # sides of square matrices of which there are many
 BY_SIZE = {1: "uint8", 2: "uint16", 4: "float32", 8: "float64", 16: "complex128"}
 
 
@@ -48,6 +49,10 @@ GROUPS = {
         Group("thin to rows", "copy", 0.75, 0.95),
         Group("thin to columns, k<16", "copy", 0.75, 0.95),
         Group("thin to columns, k>=16", "copy", 0.60, 0.95),
+        Group("in place", "copy", 0.65, 0.90),
+        Group("in place, 1-2 bytes", "copy", 0.45, 0.75),
+        Group("in place odd", "copy", 0.55, 0.80),
+        Group("in place odd, 1-2 bytes", "copy", 0.40, 0.65),
         Group("ttc57", "copy", 0.40, 0.70, 0.60, 0.85),
         Group("applications", "copy", 0.40, 0.70, 0.60, 0.85),
         Group("in cache", "peers", 1.0, 1.5),
@@ -74,6 +79,7 @@ class Case:
     step: tuple[int, ...] = ()
     axis: int | None = None
     offset: int = 0  # bytes from an aligned address to the array
+    in_place: bool = False
 
     @property
     def label(self) -> str:
@@ -86,7 +92,8 @@ class Case:
         key, value = own[self.op]
         offset = {"offset": self.offset} if self.offset else {}
         head = {"group": self.group, "name": self.name, "shape": list(self.shape), "dtype": self.dtype}
-        return {**head, key: value, **offset}
+        in_place = {"in_place": True} if self.in_place else {}
+        return {**head, key: value, **offset, **in_place}
 
 
 def transposed(group: str, name: str, shape: Sequence[int], axes: Sequence[int], dtype: str, quick: bool) -> Case:
@@ -123,6 +130,24 @@ def published() -> Iterator[Case]:
         for dtype in list(BY_SIZE.values())[:4]:
             quick = dtype == "float32" and i % 3 == 0
             yield transposed("applications", row["name"], row["shape"], row["axes"], dtype, quick)
+
+
+def squares(large: Sequence[int], fill: int, dtype: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Names and shapes of square matrices of a type, and of as many smaller ones as hold `fill` bytes."""
+    for n in large:
+        yield f"{n}x{n}", (n, n)
+    for n in BATCHED:
+        yield f"(n,{n},{n})", (max(1, fill // (n * n * np.dtype(dtype).itemsize)), n, n)
+
+
+def in_place() -> Iterator[Case]:
+    """Square matrices into themselves, one and many: the bytes are read once and written once, as in a copy."""
+    for size, dtype in BY_SIZE.items():
+        for name, shape in squares((4096, 8192, 4095, 8191), FILL, dtype):
+            n = shape[-1]
+            group = f"in place{'' if n % 16 == 0 else ' odd'}{', 1-2 bytes' if size < 4 else ''}"
+            axes = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+            yield Case("transpose", group, name, shape, dtype, n == 4096 and size < 16, axes, in_place=True)
 
 
 def small() -> Iterator[Case]:
@@ -168,7 +193,7 @@ def sums() -> Iterator[Case]:
             yield Case("sum", "sum over an axis", f"{shape}, {axis}", shape, dtype, dtype == "float32", axis=axis)
 
 
-OPS = {"transpose": (matrices, thin, published, small), "copy": (copies,), "sum": (sums,)}
+OPS = {"transpose": (matrices, thin, in_place, published, small), "copy": (copies,), "sum": (sums,)}
 ALIASES = {"permute_dims": "transpose", "matrix_transpose": "transpose", "reduce": "sum"}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .cases import THIN, Case, Group, transposed
+from .cases import THIN, Case, Group, squares, transposed
 
 FILL = 536_870_912  # bytes of an array whose size is free
 BY_SIZE = {1: "uint8", 2: "int16", 4: "float32", 8: "float64", 16: "complex128"}
@@ -21,6 +21,7 @@ GROUPS = (
     Group("cuda 2d odd, 1 byte", "copy", 0.85, 0.92),
     Group("cuda thin to rows", "copy", 0.90, 0.95),
     Group("cuda thin to columns", "copy", 0.90, 0.95),
+    Group("cuda in place", "copy", 0.90, 0.95),
     Group("cuda ttc57", "copy", 0.86, 0.92, 0.94, 0.97),
     Group("cuda applications", "copy", 0.80, 0.90, 0.93, 0.97),
     Group("cuda in cache", "peers", 1.0, 1.2),
@@ -52,6 +53,16 @@ def thin() -> Iterator[Case]:
             quick = k in (3, 4, 33) and size in (1, 4)
             yield transposed("cuda thin to rows", f"(n,{k}) to ({k},n)", (n, k), (1, 0), dtype, quick)
             yield transposed("cuda thin to columns", f"({k},n) to (n,{k})", (k, n), (1, 0), dtype, quick)
+
+
+def in_place() -> Iterator[Case]:
+    """Square matrices into themselves, one and many: the bytes are read once and written once, as in a copy."""
+    for size, dtype in BY_SIZE.items():
+        side = math.isqrt(FILL // size) // 256 * 256
+        for name, shape in squares((side, side - 1), FILL, dtype):
+            axes = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+            quick = shape[-1] == side and size in (1, 4)
+            yield Case("transpose", "cuda in place", name, shape, dtype, quick, axes, in_place=True)
 
 
 def published() -> Iterator[Case]:
@@ -106,4 +117,4 @@ def sums() -> Iterator[Case]:
         yield Case("sum", "cuda sum in cache", f"2^{power}", (1 << power,), "float32", True)
 
 
-OPS = {"transpose": (matrices, thin, published, small), "copy": (copies,), "sum": (sums,)}
+OPS = {"transpose": (matrices, thin, in_place, published, small), "copy": (copies,), "sum": (sums,)}

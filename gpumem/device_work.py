@@ -144,6 +144,20 @@ class DeviceMove(DeviceJob):
             raise WrongResultError(f"{who} is wrong")
 
 
+class DeviceSwap(DeviceMove):
+    """Transposes x in place: each call turns what the one before it left."""
+
+    def gpumem(self, stage: str | None = None) -> Timer:
+        return self.timer(lambda: _core.transpose(self.out, self.axes, out=self.out, stage=stage))
+
+    def peer(self, peer: Peer) -> Timer | None:
+        call = peer.swap(self.out, self.axes)
+        return self.timer(call) if call else None
+
+    def soil(self) -> None:
+        self.out.copy_(self.base)
+
+
 class DeviceSum(DeviceJob):
     """Out = the sum of random numbers, along an axis or of everything, checked against PyTorch's in a wider type.
 
@@ -221,7 +235,7 @@ class Cuda:
 
     def job(self, case: Case) -> Job:
         """The arrays and calls of a case."""
-        return JOBS[case.op](self._torch, case)
+        return (DeviceSwap if case.in_place else JOBS[case.op])(self._torch, case)
 
 
 JOBS: dict[str, type[DeviceJob]] = {"transpose": DeviceMove, "copy": DeviceMove, "sum": DeviceSum}

@@ -37,6 +37,10 @@ class Peer:
         """Out = x.transpose(axes); both dense."""
         return None
 
+    def swap(self, x: Array, axes: Sequence[int]) -> Call | None:
+        """Transposes x in place, where both axes that change places are equally long."""
+        return None
+
     def copy(self, x: Array, out: Array) -> Call | None:
         """Out = x; x of any strides, out dense."""
         return None
@@ -61,6 +65,10 @@ class NumPy(Peer):
     def permute(self, x: Array, axes: Sequence[int], out: Array) -> Call:
         view = x.transpose(axes)
         return lambda: np.copyto(out, view)
+
+    def swap(self, x: Array, axes: Sequence[int]) -> Call:
+        view = x.transpose(axes)
+        return lambda: np.copyto(x, view)  # sees the overlap, and copies first
 
     def copy(self, x: Array, out: Array) -> Call:
         return lambda: np.copyto(out, x)
@@ -181,6 +189,10 @@ class Torch(Peer):
             return None
         view = source.permute(*axes)
         return lambda: target.copy_(view)
+
+    def swap(self, x: Array, axes: Sequence[int]) -> Call | None:
+        tensor = self._tensor(x)
+        return None if tensor is None else lambda: tensor.copy_(tensor.permute(*axes).contiguous())
 
     def copy(self, x: Array, out: Array) -> Call | None:
         source, target = self._tensor(x), self._tensor(out)

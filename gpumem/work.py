@@ -161,6 +161,23 @@ class Permute(Move):
         return Timer(call) if call else None
 
 
+class Swap(Permute):
+    """Transposes x in place: each call turns what the one before it left.
+
+    The bytes are those of x, read once and written once; the copy that it is measured against goes from another array.
+    """
+
+    def gpumem(self, stage: str | None = None) -> Timer:
+        return Timer(lambda: _core.transpose(self.out, self.axes, out=self.out, stage=stage))
+
+    def peer(self, peer: Peer) -> Timer | None:
+        call = peer.swap(self.out, self.axes)
+        return Timer(call) if call else None
+
+    def soil(self) -> None:
+        np.copyto(self.out, self.base)
+
+
 class Copy(Move):
     """Out = x[index], dense."""
 

@@ -62,7 +62,8 @@ def test_thin_rows_cover_every_width_and_size():
 
 def test_arrays_are_far_larger_than_a_cache_unless_the_group_says_otherwise():
     small = {case.group for case in EVERY if math.prod(case.shape) * np.dtype(case.dtype).itemsize < 32e6}
-    assert small <= {"in cache", "tiny", "2d even, 1-2 bytes", "2d odd, 1-2 bytes", "applications"}
+    narrow = {f"{group}, 1-2 bytes" for group in ("2d even", "2d odd", "in place", "in place odd")}
+    assert small <= {"in cache", "tiny", "applications", *narrow}
 
 
 @pytest.mark.parametrize(
@@ -166,7 +167,9 @@ def test_the_table_names_the_worst_row_and_counts_those_below_the_goal():
 @pytest.mark.parametrize("op", OPS)
 def test_a_result_survives_json(op, monkeypatch):
     monkeypatch.setattr("gpumem.cases.FILL", 60_000)
-    only = {"transpose": ["k=2", "(n,3) to (3,n) uint16", "in cache/256x256", "tiny*8x8"]}.get(op, ["float32"])
+    only = {"transpose": ["k=2", "in place*(n,[31]*", "(n,3) to (3,n) uint16", "in cache/256x256", "tiny*8x8"]}.get(
+        op, ["float32"]
+    )
     only += {"sum": ["everything"]}.get(op, [])
     rows = [
         case
@@ -226,6 +229,18 @@ def test_peers_give_the_right_bytes(name, dtype):
     else:
         job.verify(name, timer)
     assert peer.version()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("shape, axes", [((64, 64), (1, 0)), ((33, 33), (1, 0)), ((5, 9, 9), (0, 2, 1))])
+def test_in_place_every_contestant_leaves_the_transpose(shape, axes, dtype):
+    job = make_job(Case("transpose", "in place", "x", shape, dtype, axes=axes, in_place=True), Arena())
+    job.verify("gpumem", job.gpumem())
+    for peer in peers.present(None):
+        if timer := job.peer(peer):
+            job.verify(peer.name, timer)
+    assert job.peer(peers.peer("numpy"))
+    assert job.bytes == 2 * math.prod(shape) * np.dtype(dtype).itemsize
 
 
 def test_a_peer_that_is_asked_for_and_missing_is_an_error():

@@ -33,7 +33,7 @@ def run(op, *only, **options):
 @pytest.mark.parametrize(
     "op, only",
     [
-        ("transpose", ["cuda 2d", "k=2", "(n,3)", "in cache/1024"]),
+        ("transpose", ["cuda 2d", "k=2", "(n,3)", "in cache/1024", "cuda in place"]),
         ("copy", ["dense", "misaligned", "cuda strided/every"]),
     ],
 )
