@@ -33,7 +33,11 @@ def test_squares_in_place(stage, dtype, n):
 
 
 @pytest.mark.parametrize("dtype", ["u1", "f4", "c16"])
-@pytest.mark.parametrize("shape", [(80, 5, 5), (7, 33, 33), (3, 2, 20, 20), (0, 4, 4)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [(80, 5, 5), (7, 33, 33), (3, 2, 20, 20), (0, 4, 4), (40, 64, 64), (9, 5, 71, 71), (300, 100, 100)],
+    ids=str,
+)
 def test_stacks_of_squares_in_place(shape, dtype):
     """CASES T02 (b)."""
     x = random_bytes(shape, dtype)

@@ -2,7 +2,8 @@
  * Tiles on either side of the diagonal change places, so every byte is read once and written once, as in a copy: one is
  * read into scratch, row by row, the other written in its stead, transposed, and the first written from scratch. Past
  * the caches the panels of cpu/tile.h write whole lines; within them both tiles go through scratch and ordinary stores.
- * Matrices smaller than a tile are taken many at a time: transposed into scratch and copied back. */
+ * Matrices smaller than a tile are taken many at a time, larger ones of which the second cache holds several one by
+ * one, if they are many: transposed into scratch and copied back. */
 #include "../base/integers.h"
 #include "cpu.h"
 #include "isa.h"
@@ -32,6 +33,7 @@ typedef struct swap_job {
     int64_t *line_dst, *line_image; /* as in gm_panel */
     int64_t tile, pitch, tiles;     /* items of a tile's side, bytes between its rows in scratch, tiles along an axis */
     gm_fill fill;                   /* small matrices: the batch axis is the split */
+    gm_matrix_fn *whole;            /* larger ones that are transposed into scratch each, or NULL */
     int64_t batch, batch_step;
     char *scratch;
     int64_t scratch_bytes, units, grain;
@@ -184,6 +186,31 @@ static void stream_tiles(const swap_job *job, char *data, int64_t i, char *scrat
     }
 }
 
+/* Asks for as many bytes of what comes next as have just been moved. */
+static void ask(const char *next, int64_t from, int64_t to)
+{
+    for (int64_t at = from & -LINE; next && at < to; at += LINE)
+        __builtin_prefetch(next + at, 0, 2);
+}
+
+/* A matrix through scratch, some columns at a time, and back. Its lines are still in the cache when they are written,
+ * and those of the next one come in meanwhile: one half with either way. */
+static void swap_whole(const swap_job *job, char *data, char *scratch, const char *next)
+{
+    enum { PIECE = 1 << 10 };
+    const int64_t n = job->n, row = job->row, bytes = n * row, wide = job->vector;
+    for (int64_t j = 0; j < n; j += wide) {
+        int64_t col = gm_least(j, n - wide);
+        job->whole(&(gm_matrix){data + col * job->item, scratch + col * row, n, wide, row, row});
+        ask(next, j * row / 2, gm_least(j + wide, n) * row / 2);
+    }
+    for (int64_t at = 0, now; at < bytes; at += now) {
+        now = gm_least(PIECE, bytes - at);
+        memcpy(data + at, scratch + at, (size_t)now);
+        ask(next, (bytes + at) / 2, (bytes + at + now) / 2);
+    }
+}
+
 static void swap_batch(const swap_job *job, char *data, int64_t n, char *scratch)
 {
     gm_fill_run(&job->fill, scratch, data, n);
@@ -206,6 +233,10 @@ static void body(void *ctx, int part)
     for (int64_t begin; (begin = atomic_fetch_add(&job->next, job->grain)) < job->units;) {
         int64_t end = begin + job->grain < job->units ? begin + job->grain : job->units;
         for (int64_t unit = begin; unit < end; unit++) {
+            if (job->whole) {
+                swap_whole(job, matrix(job, unit), scratch, unit + 1 < job->units ? matrix(job, unit + 1) : NULL);
+                continue;
+            }
             if (!job->batch) {
                 (job->panel ? stream_tiles : swap_tiles)(job, matrix(job, unit / job->tiles), unit % job->tiles,
                                                          scratch);
@@ -239,6 +270,23 @@ static void plan_batches(swap_job *job, gm_shuffle *program)
     for (int k = 0; k < job->nouter - 1; k++)
         job->units *= job->outer[k].len;
     job->scratch_bytes = job->batch * matrix_bytes;
+}
+
+/* Whether matrices are so many, dense, and of such a size that each goes through scratch as a whole. */
+static int plan_whole(swap_job *job, const gm_cpu *cpu, int threads)
+{
+    int64_t matrix_bytes = job->n * job->n * job->item, others = 1;
+    int size = gm_tile_size(job->item);
+    for (int k = 0; k < job->nouter; k++)
+        others *= job->outer[k].len;
+    if (size < 0 || job->column != job->item || job->row != job->n * job->item || job->row < cpu->isa->tile->vector ||
+        matrix_bytes > cpu->l2_bytes / 8 || others < 4 * threads)
+        return 0;
+    job->whole = cpu->isa->tile->matrix[size];
+    job->vector = cpu->isa->tile->vector / job->item;
+    job->units = others;
+    job->scratch_bytes = matrix_bytes;
+    return 1;
 }
 
 static void plan_tiles(swap_job *job)
@@ -281,7 +329,11 @@ static void plan_panels(swap_job *job, const gm_cpu *cpu, int threads)
         shifted |= (job->outer[k].src & (LINE - 1)) != 0;
     }
     job->vector = kernels->vector / job->item;
-    job->run = LINE * (shifted ? GM_SHIFTED_LINES : GM_LINES) / job->item;
+    int64_t lines = shifted          ? GM_SHIFTED_LINES
+                    : job->item == 1 ? GM_LINES
+                    : job->item < 16 ? 2 * GM_LINES
+                                     : 4 * GM_LINES; /* scratch is dense: its rows do not collide */
+    job->run = LINE * lines / job->item;
     int64_t line = LINE / job->item, tile = gm_least(job->n, ROW / job->item), n = job->n;
     while (tile * tile * job->item > cpu->l2_bytes || (n / tile * others < 2 * threads && tile * job->item > LEAST_ROW))
         tile /= 2;
@@ -294,7 +346,7 @@ static void plan_panels(swap_job *job, const gm_cpu *cpu, int threads)
         return;
     job->tile = tile;
     job->panel = kernels->panel[job->log_size];
-    job->image_pitch = LINE * (shifted ? GM_SHIFTED_LINES + 1 : GM_LINES + 1);
+    job->image_pitch = LINE * (lines + 1);
 }
 
 gm_status gm_cpu_swap_axes(const gm_cpu *cpu, const gm_array *array, int a, int b)
@@ -325,9 +377,9 @@ gm_status gm_cpu_swap_axes(const gm_cpu *cpu, const gm_array *array, int a, int 
     gm_shuffle *program = gm_alloc(sizeof *program);
     if (!program)
         return GM_NO_MEMORY;
-    if (job.n * job.n * job.item <= SMALL_MATRIX)
+    if (job.n * job.n * job.item < SMALL_MATRIX)
         plan_batches(&job, program);
-    else {
+    else if (!plan_whole(&job, cpu, parts)) {
         plan_tiles(&job);
         if (2 * total > cpu->l3_bytes / 2)
             plan_panels(&job, cpu, parts);
