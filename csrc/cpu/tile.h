@@ -47,7 +47,7 @@ typedef struct gm_strip {
     gm_ahead ahead;
 } gm_strip;
 
-/* Lines of a panel's runs: where all lines are aligned on both sides, and where they are not. Longer runs would need
+/* Lines of a panel's runs: where these are whole lines, and where their ends share some. Longer runs would need
  * more rows of the source than the second cache keeps if their pitch is a power of two; shorter ones, more carries. */
 enum { GM_LINES = 2, GM_SHIFTED_LINES = 4 };
 
@@ -86,7 +86,7 @@ typedef struct gm_panel {
     const int64_t *line_dst, *line_image;
     int64_t line_run;
     char *carry;            /* a line for each column: what this block, or the one before, leaves of its run */
-    char *before;           /* room for a line for each row of whole tiles */
+    char *before;           /* room for a line for each row of whole tiles, so that each is read only once; or NULL */
     int continues, goes_on; /* whether the block before left, and the next one completes, those lines */
     gm_left *left;          /* by the block before; nothing is left when there is no next one */
     gm_ahead ahead;         /* of the next block, if there is one */

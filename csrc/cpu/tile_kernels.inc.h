@@ -192,12 +192,12 @@ GM_INLINE vec load_across(const char *p)
 #endif
 }
 
-/* How a panel's rows and runs lie in lines. All begin with one; or all at one place inside one; or anywhere, but each
- * run goes on where the block before and this one end, and is whole lines long; or anyhow. */
-enum { WHOLE, ALIKE, SHIFTED, ANYHOW };
+/* How a panel's rows and runs lie in lines. All begin with one; or the runs do, the rows anywhere; or all at one place
+ * inside one; or anywhere, but each run goes on where the block before and this one end, and is whole lines long; or
+ * anyhow. */
+enum { WHOLE, WHOLE_RUNS, ALIKE, SHIFTED, ANYHOW };
 
-/* The next vector of a row. Where rows do not begin with a line, the line loaded last stands in `before`, if they are
- * long: each is loaded once, as rows that collide in a set of the caches would evict each other's in between. */
+/* The next vector of a row. Where rows do not begin with a line, the line loaded last may stand in `before`. */
 GM_INLINE vec load_row(int lie, const char *row, char *before, vec by)
 {
 #if GM_AVX512
@@ -665,7 +665,7 @@ GM_INLINE void panel_of(int item, int lie, const gm_panel *p)
         for (int64_t i = 0; lie != WHOLE && (j == 0 || at != j) && before && i < (p->rows + n - 1) / n * n; i++)
             store(before + i * 64, load_line(p->src + at * item + p->row_src[i]));
 #endif
-        if (lie != WHOLE && p->continues)
+        if (lie != WHOLE && lie != WHOLE_RUNS && p->continues)
             for (int64_t k = 0; k < n; k++)
                 GM_UNROLL for (int i = 0; i < 64; i += GM_VECTOR)
                     store(image + k * p->pitch - 64 + i, load(carry + k * 64 + i));
@@ -710,12 +710,14 @@ GM_INLINE void any_panel(int item, const gm_panel *p)
             rows |= (uintptr_t)(p->row_src[i + r] - p->row_src[0]);
     for (int64_t k = 0; k < p->cols; k++)
         runs |= (uintptr_t)p->col_dst[k];
-    int lines = p->line_dst && run % 64 == 0 && run == p->line_run, alike = lines && !((rows | runs) & 63);
-    if (alike && !first && !dst)
+    int lines = p->line_dst && run % 64 == 0 && run == p->line_run, whole = lines && !((runs | dst) & 63);
+    if (whole && (!((rows | first) & 63) || !GM_AVX512))
         panel_of(item, WHOLE, p);
-    else if (GM_AVX512 && alike && (!dst || (p->continues && p->goes_on)))
+    else if (GM_AVX512 && whole)
+        panel_of(item, WHOLE_RUNS, p);
+    else if (GM_AVX512 && lines && !((rows | runs) & 63) && p->continues && p->goes_on)
         panel_of(item, ALIKE, p);
-    else if (GM_AVX512 && lines && (!((runs | dst) & 63) || (p->continues && p->goes_on)))
+    else if (GM_AVX512 && lines && p->continues && p->goes_on)
         panel_of(item, SHIFTED, p);
     else
         panel_of(item, ANYHOW, p);

@@ -17,7 +17,7 @@ typedef struct job {
     int64_t tile_cols, chunk;
     char *dst, *stage;
     const char *src;
-    int64_t stage_bytes, carry_at, before_at, dense_at; /* of a thread; dense_at: or 0 */
+    int64_t stage_bytes, carry_at, before_at, dense_at; /* of a thread; before_at, dense_at: or 0 */
     _Atomic int64_t next;
 } job;
 
@@ -203,7 +203,7 @@ static void run_panels(const job *j, int64_t first, int64_t last, char *stage)
             .line_image = shape->line_image,
             .line_run = shape->rows * b->item,
             .carry = stage + j->carry_at,
-            .before = stage + j->before_at,
+            .before = j->before_at ? stage + j->before_at : NULL,
             .continues = continues,
             .goes_on = goes_on,
             .left = &left,
@@ -243,6 +243,21 @@ static int rows_collide(const gm_blocks *b, int64_t cache)
     return together >= MANY;
 }
 
+/* Whether so many rows of a panel share a set of the first cache that the line between two tiles would be gone before
+ * the second one wants it. Where not, it is better read twice than kept: a load of what was stored a little earlier may
+ * have to wait for the streams out. */
+static int rows_evict(const gm_blocks *b)
+{
+    enum { SETS = 64, MANY = 4 };
+    const gm_block_shape *shape = &b->shape[0];
+    int together[SETS] = {0}, most = 0;
+    for (int64_t r = 0; r < shape->rows; r++) {
+        int here = ++together[(uint64_t)(shape->row_src[r] >> 6) % SETS];
+        most = here > most ? here : most;
+    }
+    return most > MANY;
+}
+
 /* Shorter runs where the rows of longer ones collide, and theirs do not; never parts of what is one run of the
  * destination with the columns beside it. */
 static gm_status spread_rows(job *j, const gm_cpu *cpu, const gm_plan *plan, gm_block_options *options)
@@ -259,28 +274,28 @@ static gm_status spread_rows(job *j, const gm_cpu *cpu, const gm_plan *plan, gm_
     return GM_OK;
 }
 
-/* Panels, if the plan has them and their runs' ends are whole lines, or go on, or are few. */
+/* Panels, if the plan has them and their runs' ends are whole lines, or go on, or are few. How rows of the source lie
+ * in lines hardly matters. */
 static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int square, int shared)
 {
     enum { RUN = 2 << 10, SHIFTED_RUN = 1 << 10, LONG_RUN = 1 << 10, MOST_ROWS = 256 };
-    int shifted = shared || gm_lines_are_shared(plan, 0, j->src);
-    int64_t dst_run = 64 * (shifted ? GM_SHIFTED_LINES : GM_LINES), rows = plan->axis[plan->dst_axis].len;
+    int64_t dst_run = 64 * (shared ? GM_SHIFTED_LINES : GM_LINES), rows = plan->axis[plan->dst_axis].len;
     /* Better one panel of a short axis, perhaps going on in the next one, than ragged ends halfway. */
-    if (shifted && rows * plan->item > dst_run && rows * plan->item <= LONG_RUN && rows <= MOST_ROWS)
+    if (shared && rows * plan->item > dst_run && rows * plan->item <= LONG_RUN && rows <= MOST_ROWS)
         dst_run = rows * plan->item;
     gm_block_options options = {
         .staged = 1,
         .walk_dst = 1,
         .panel = 1,
         .apart = shared,
-        .src_run = shifted           ? SHIFTED_RUN
+        .src_run = shared            ? SHIFTED_RUN
                    : plan->item < 16 ? RUN
                                      : 2 * RUN,
         .dst_run = dst_run,
         .rows_step = j->tile_cols,
     };
     gm_status status = gm_blocks_make(&j->blocks, plan, &options);
-    if (status == GM_OK && shifted && !j->blocks.fused && rows_collide(&j->blocks, cpu->l2_bytes)) {
+    if (status == GM_OK && shared && !j->blocks.fused && rows_collide(&j->blocks, cpu->l2_bytes)) {
         status = spread_rows(j, cpu, plan, &options);
         if (status != GM_OK)
             gm_blocks_free(&j->blocks);
@@ -291,11 +306,13 @@ static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int
     if (j->blocks.panels && (j->blocks.walk >= 0 || !shared || shape->rows * plan->item >= LONG_RUN)) {
         j->panel = j->kernels->panel[square];
         j->carry_at = 2 * j->tile_cols * j->blocks.pitch;
-        j->before_at = j->carry_at + 64 * shape->cols;
-        j->stage_bytes = j->before_at + 64 * dense_rows(&j->blocks, shape);
+        j->stage_bytes = j->carry_at + 64 * shape->cols;
         if (rows_collide(&j->blocks, cpu->l2_bytes)) {
             j->dense_at = j->stage_bytes;
             j->stage_bytes += dense_table(&j->blocks) + dense_rows(&j->blocks, shape) * dense_pitch(&j->blocks);
+        } else if (rows_evict(&j->blocks)) {
+            j->before_at = j->stage_bytes;
+            j->stage_bytes += 64 * dense_rows(&j->blocks, shape);
         }
     } else {
         gm_blocks_free(&j->blocks);
