@@ -103,9 +103,10 @@ class Advice:
 
     rule: a key of RULES; level: "error", "warning", "note" or "none". text: what is so, with its counts. remedy: what
     to do. sure: a key of SURE, of the predicted counts. The instruction that costs most is named by opcode, file, line
-    (0: not known) and ptx_line; `also` names other places of the same kind. share: the part of all sectors (of shared
-    memory: of all wavefronts) that the change saves. now, after: counts by name (sectors, wavefronts, conflicts,
-    executions) of the instructions in question, before and after. code: expressions in C and in CUTLASS's words.
+    (0: not known) and ptx_line; `calls` are the lines that this was inlined into, `also` other places of the same kind.
+    share: the part of all sectors (of shared memory: of all wavefronts) that the change saves. now, after: counts by
+    name (sectors, wavefronts, conflicts, executions) of the instructions in question, before and after. code:
+    expressions in C and in CUTLASS's words.
     """
 
     rule: str
@@ -122,6 +123,7 @@ class Advice:
     after: Mapping[str, int] = field(default_factory=dict)
     code: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
 
     @property
     def where(self) -> str:
@@ -155,11 +157,14 @@ class Advice:
         plain = asdict(self)
         return {**plain, "now": dict(self.now), "after": dict(self.after), "code": list(self.code)} | {
             "also": list(self.also),
+            "calls": list(self.calls),
             "where": self.where,
         }
 
     def __str__(self) -> str:
-        head = f"{self.where}: " if self.where else ""
+        from .trace import place
+
+        head = f"{place(self.where, self.calls)}: " if self.where else ""
         said = [f"{head}{self.level if self.level != 'none' else 'good'}: {self.text} [{self.rule}]"]
         if self.remedy:
             said.append(f"  {self.remedy}")
@@ -191,5 +196,6 @@ def advise(trace: Trace) -> tuple[Advice, ...]:
 
 def item(rule: str, site: Site | None, text: str, remedy: str, **more: Any) -> Advice:
     """Advice at a site."""
-    place = {} if site is None else {name: getattr(site, name) for name in ("opcode", "file", "line", "ptx_line")}
+    names = ("opcode", "file", "line", "ptx_line", "calls")
+    place = {} if site is None else {name: getattr(site, name) for name in names}
     return Advice(rule, RULES[rule].level, text, remedy, **place, **more)

@@ -162,7 +162,7 @@ def for_lens(binding: Binding, sites: Sequence[Sequence[Any]]) -> tuple[bytes, l
     binding
         Of the same text.
     sites
-        The lens's: rows of opcode, file, line of the PTX, source line, kind, space, bytes.
+        The lens's: rows of opcode, file, line of the PTX, source line, kind, space, bytes, calls.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def for_lens(binding: Binding, sites: Sequence[Sequence[Any]]) -> tuple[bytes, l
         left[each.line].append(each)
     bound: list[Counted | None] = [left[line].pop(0) if left[line] else None for _, _, line, *_ in sites]
     rows = []
-    for (opcode, _, _, _, kind, _, width), machine in zip(sites, bound, strict=True):
+    for (opcode, _, _, _, kind, _, width, *_), machine in zip(sites, bound, strict=True):
         parts = opcode.split(".")
         access = _ACCESS["cas" if kind == "atom" and "cas" in parts else kind if kind in _ACCESS else "load"]
         if machine and machine.counter:

@@ -40,6 +40,7 @@ def hazards(trace: Trace) -> Iterable[Advice]:
             file=found.file,
             line=found.line,
             ptx_line=found.ptx_line,
+            calls=found.calls,
         )
 
 

@@ -16,12 +16,12 @@ LEAST = 0.02  # of all sectors or wavefronts: a change that saves less is not wo
 
 def others(sites: Sequence[Site], first: Site) -> tuple[str, ...]:
     """The places of the rest."""
-    return tuple(dict.fromkeys(each.where for each in sites if each.where != first.where))
+    return tuple(dict.fromkeys(each.place for each in sites if each.place != first.place))
 
 
 def place_of(site: Site) -> tuple[Any, ...]:
     """What tells a site from others: an unrolled loop makes several of one line."""
-    return (site.file, site.line, site.kind, site.width) if site.file and site.line else (site.ptx_line,)
+    return (site.file, site.line, site.calls, site.kind, site.width) if site.file and site.line else (site.ptx_line,)
 
 
 def global_patterns(site: Site) -> list[Pattern]:

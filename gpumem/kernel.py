@@ -113,7 +113,7 @@ class Kernel:
         """Why blocks may depend on one another, or "": an atomic, or a load that sees what others write."""
         if self._kernel["communicates"]:
             return f"{self._kernel['communicates']} in line {self._kernel['communicates_line']} of the PTX"
-        for opcode, _, line, _, kind, space, _ in self._kernel["sites"]:
+        for opcode, _, line, _, kind, space, *_ in self._kernel["sites"]:
             if kind in ("atom", "red") and space in _MEMORY:
                 return f"{opcode} in line {line} of the PTX"
         return ""

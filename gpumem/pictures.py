@@ -451,7 +451,7 @@ def drawings_of(site: Site, which: str = "both") -> list[Drawing]:
     """The worst and the median execution of a site, of each space that it went to; one where these cost the same."""
     if which not in ("both", "worst", "median"):
         raise UsageError(f"no execution {which!r}: there are 'worst', 'median' and 'both'")
-    title, made = f"{site.where}: {site.opcode}", []
+    title, made = f"{site.place}: {site.opcode}", []
     for space in site.spaces():
         worst, median = site.worst(space), site.median(space)
         if worst is None or median is None:

@@ -312,7 +312,7 @@ def wasteful(site: Site) -> bool:
 def access(trace: Trace, site: Site, count: int, prefix: str, name: str, *, is_open: bool) -> str:
     """One instruction: its counts in words, and its pictures."""
     here = prefix + listing.anchor(*listing.place(trace, site))
-    title = f"{html.escape(site.where)} <code>{html.escape(site.opcode)}</code>"
+    title = f"{html.escape(site.place)} <code>{html.escape(site.opcode)}</code>"
     costs = ", ".join(part for part in listing.costs([site]) if part)
     look = ' <span class="bad">costs more than it must</span>' if wasteful(site) else ""
     said = [f"{plural(site.executions, 'execution')}, {per(site.lanes, site.executions)} lanes each"]

@@ -74,11 +74,20 @@ def result(item: Advice, trace: Trace, file: str | None) -> dict[str, Any]:
     line = item.line if item.file and item.line else item.ptx_line
     name = item.file if item.file and item.line else file
     if name:
-        place: dict[str, Any] = {"artifactLocation": {"uri": uri(name)}}
-        if line:
-            place["region"] = {"startLine": line}
-        made["locations"] = [{"physicalLocation": place}]
+        made["locations"] = [location(name, line)]
+    calls = [call.rpartition(":") for call in item.calls]
+    if calls:
+        said_of = {"message": {"text": "inlined here"}}
+        made["relatedLocations"] = [location(name, int(line)) | said_of for name, _, line in calls]
     return made
+
+
+def location(name: str, line: int) -> dict[str, Any]:
+    """A line of a file; 0: the file."""
+    place: dict[str, Any] = {"artifactLocation": {"uri": uri(name)}}
+    if line:
+        place["region"] = {"startLine": line}
+    return {"physicalLocation": place}
 
 
 def uri(file: str) -> str:

@@ -41,6 +41,21 @@ def where(file: str | None, line: int, ptx_line: int) -> str:
     return f"{PurePath(file).name}:{line}" if file and line else f"ptx:{ptx_line}"
 
 
+def place(at: str, calls: Sequence[str]) -> str:
+    """A place with the lines of the calls that it was inlined into, the innermost first.
+
+    >>> place("k.cu:3", ["src/k.cu:7", "src/k.cu:13"]), place("math.h:40", ["src/k.cu:7"]), place("k.cu:3", [])
+    ('k.cu:3 < 7 < 13', 'math.h:40 < k.cu:7', 'k.cu:3')
+    """
+    said, last = at, at.rpartition(":")[0]
+    for call in calls:
+        file, _, line = call.rpartition(":")
+        name = PurePath(file).name
+        said += f" < {line}" if name == last else f" < {name}:{line}"
+        last = name
+    return said
+
+
 @dataclass(frozen=True)
 class Site:
     """A memory instruction of the kernel, and what all its executions cost.
@@ -53,7 +68,8 @@ class Site:
 
     `patterns` are executions, one for each cost (of each space that the site went to), cheapest first; `distinct` the
     different accesses to shared memory of the first block (or cluster), in the order of execution: at most 64, of the
-    first 4,096 executions. Both are of the lens alone.
+    first 4,096 executions. Both are of the lens alone. `calls` are the lines ("k.cu:13") that the function with this
+    line was inlined into, the innermost first.
     """
 
     opcode: str
@@ -75,6 +91,7 @@ class Site:
     conflicts: int = 0
     patterns: Sequence[Pattern] = ()
     distinct: Sequence[Pattern] = ()
+    calls: tuple[str, ...] = ()
 
     def spaces(self) -> tuple[str, ...]:
         """The spaces of the patterns: one, but for cp.async and generic accesses."""
@@ -111,6 +128,11 @@ class Site:
         return where(self.file, self.line, self.ptx_line)
 
     @property
+    def place(self) -> str:
+        """`where`, and the lines of the calls that it was inlined into: "k.cu:3 < 7 < 13"."""
+        return place(self.where, self.calls)
+
+    @property
     def active(self) -> int:
         """Executions with an active lane, of instructions that the machine has: what Nsight Compute calls executed."""
         return self.shared if self.space == "shared" else self.requests
@@ -124,7 +146,7 @@ class Site:
     def from_dict(cls, data: Mapping[str, Any]) -> Site:
         """What `to_dict` wrote."""
         lists = {name: tuple(Pattern.from_dict(row) for row in data.get(name, ())) for name in PATTERNS}
-        return cls(**{**data, **lists})
+        return cls(**{**data, **lists, "calls": tuple(data.get("calls", ()))})
 
 
 @dataclass(frozen=True)
@@ -148,14 +170,20 @@ class Finding:
     lanes: int
     times: int
     examples: tuple[Mapping[str, Any], ...]
+    calls: tuple[str, ...] = ()
 
     @property
     def where(self) -> str:
         """The source line where it is known, else the PTX's."""
         return where(self.file, self.line, self.ptx_line) if self.opcode else ""
 
+    @property
+    def place(self) -> str:
+        """`where`, and the lines of the calls that it was inlined into: "k.cu:3 < 7 < 13"."""
+        return place(self.where, self.calls)
+
     def __str__(self) -> str:
-        head = f"{self.where}: " if self.where else ""
+        head = f"{self.place}: " if self.where else ""
         access = f" ({self.opcode})" if self.opcode else ""
         return f"{head}{self.kind}{access}: {self.text}; {self.example}"
 
@@ -294,7 +322,8 @@ class Trace(Shown):
         plain["grid"], plain["block"] = tuple(data["grid"]), tuple(data["block"])
         plain["sites"] = tuple(Site.from_dict(site) for site in data["sites"])
         plain["findings"] = tuple(
-            Finding(**{**finding, "examples": tuple(finding["examples"])}) for finding in data["findings"]
+            Finding(**{**finding, **{name: tuple(finding.get(name, ())) for name in ("examples", "calls")}})
+            for finding in data["findings"]
         )
         plain["source"] = texts_from(data.get("source", {}))
         plain["notes"] = tuple(data["notes"])
@@ -373,7 +402,7 @@ class Trace(Shown):
         )
         rows = [
             (
-                site.where,
+                site.place,
                 site.opcode,
                 f"{site.executions:,}",
                 per(site.lanes, site.executions),
@@ -429,7 +458,7 @@ class Trace(Shown):
         return Table("Totals", (Column("metric", "left"), Column("count"), Column("", "left", prose=True)), rows)
 
     def _finding_table(self) -> Table:
-        rows = [(found.where, found.kind, f"{found.text}; {found.example}") for found in self.findings]
+        rows = [(found.place, found.kind, f"{found.text}; {found.example}") for found in self.findings]
         columns = (Column("line", "left"), Column("hazard", "left"), Column("", "left", prose=True))
         return Table("What would go wrong on a GPU", columns, rows)
 
@@ -525,7 +554,7 @@ def sites_of(
 ) -> tuple[Site, ...]:
     """Sites from `describe()["sites"]`, the counters and patterns of a run, and what the machine code makes of each."""
     made = []
-    for i, ((opcode, file, ptx_line, line, kind, space, width), row, machine) in enumerate(
+    for i, ((opcode, file, ptx_line, line, kind, space, width, calls), row, machine) in enumerate(
         zip(rows, counts, bound or [None] * len(rows), strict=True)
     ):
         numbers = dict(zip(COUNTS, map(int, row), strict=True))
@@ -535,9 +564,26 @@ def sites_of(
         if machine and machine.bytes is not None:
             width = machine.bytes
         made.append(
-            Site(opcode, kind, space, width, file, line, ptx_line, **numbers, patterns=looks[0], distinct=looks[1])
+            Site(
+                opcode,
+                kind,
+                space,
+                width,
+                file,
+                line,
+                ptx_line,
+                **numbers,
+                patterns=looks[0],
+                distinct=looks[1],
+                calls=calls_of(calls),
+            )
         )
     return tuple(made)
+
+
+def calls_of(text: str | None) -> tuple[str, ...]:
+    """The calls of a place, from the lines that the lens has them in."""
+    return tuple(text.split("\n")) if text else ()
 
 
 def added(site: Site, other: Site) -> Site:
@@ -550,17 +596,22 @@ def together(sites: Iterable[Site]) -> list[tuple[Site, int]]:
     """Instructions of one line and opcode as one, as an unrolled loop has them; and how many each stands for."""
     made: dict[tuple[str, str], tuple[Site, int]] = {}
     for site in sites:
-        key = site.where, site.opcode
+        key = site.place, site.opcode
         known = made.get(key)
         made[key] = (added(known[0], site), known[1] + 1) if known else (site, 1)
     return list(made.values())
+
+
+def place_of(row: Mapping[str, Any]) -> str:
+    """A place of the lens in words."""
+    return place(where(row["file"], row["file_line"], row["line"]), calls_of(row["calls"]))
 
 
 def findings_of(rows: Sequence[Mapping[str, Any]], buffers: Sequence[str]) -> tuple[Finding, ...]:
     """Findings from the rows of a run; `buffers` are the names of the launch's buffers."""
     made = []
     for row in rows:
-        place, other = row["place"] or {}, row["other"] or {}
+        at, other = row["place"] or {}, row["other"] or {}
         examples = tuple(
             {**example, "buffer": None if example["buffer"] is None else buffers[example["buffer"]]}
             for example in row["examples"]
@@ -572,14 +623,15 @@ def findings_of(rows: Sequence[Mapping[str, Any]], buffers: Sequence[str]) -> tu
                 row["space"],
                 row["writes"],
                 row["bytes"],
-                place.get("opcode") or "",
-                place.get("file"),
-                place.get("file_line", 0),
-                place.get("line", 0),
-                f"{other['opcode']} at {where(other['file'], other['file_line'], other['line'])}" if other else "",
+                at.get("opcode") or "",
+                at.get("file"),
+                at.get("file_line", 0),
+                at.get("line", 0),
+                f"{other['opcode']} at {place_of(other)}" if other else "",
                 row["lanes"],
                 row["times"],
                 examples,
+                calls_of(at.get("calls")),
             )
         )
     return tuple(made)

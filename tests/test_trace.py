@@ -13,7 +13,7 @@ import pytest
 from dlpack_abi import grows
 
 import gpumem
-from gpumem import compiler
+from gpumem import compiler, sarif
 from gpumem.kernel import dims, sampled
 from gpumem.trace import Trace
 
@@ -40,6 +40,33 @@ $again:
     st.volatile.global.u32 [%rd1], 1;
     bra $again;
 }
+"""
+
+
+# get() is inlined into twice(), which is inlined into the kernel, and into the kernel itself.
+INLINED = """\
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 in)
+{
+    .reg .b64 %rd<2>;
+    .reg .b32 %r<4>;
+    .loc 1 12 5
+    ld.param.u64 %rd1, [in];
+    .loc 1 7 5, function_name $L__info_string0, inlined_at 1 13 5
+    .loc 1 3 5, function_name $L__info_string1, inlined_at 1 7 5
+    ld.global.u32 %r1, [%rd1];
+    .loc 1 3 5, function_name $L__info_string1, inlined_at 1 14 18
+    ld.global.u32 %r2, [%rd1+OFFSET];
+    .loc 2 40 5, function_name $L__info_string2, inlined_at 1 14 18
+    ld.global.u32 %r3, [%rd1];
+    .loc 1 15 1
+    st.global.u32 [%rd1], %r3;
+    ret;
+}
+.file 1 "src/k.cu"
+.file 2 "include/math.h"
 """
 
 
@@ -208,3 +235,32 @@ def test_text_and_html_name_every_instruction(copy):
     for part in ("copy: 79 x 1 x 1 blocks of 128 x 1 x 1 threads", "ld.global.f32", "st.global.f32", LOADS):
         assert part in str(trace)
         assert part in trace._repr_html_()
+
+
+def inlined(offset, text=INLINED):
+    return gpumem.Kernel(text.replace("OFFSET", str(offset))).trace(1, 1, np.zeros(2, "u4"))
+
+
+def test_what_was_inlined_is_named_with_the_calls_that_led_there():
+    trace = inlined(4)
+    assert [site.place for site in trace.sites] == ["k.cu:3 < 7 < 13", "k.cu:3 < 14", "math.h:40 < k.cu:14", "k.cu:15"]
+    assert trace.sites[0].calls == ("src/k.cu:7", "src/k.cu:13")
+    assert [site.where for site in trace.sites] == ["k.cu:3", "k.cu:3", "math.h:40", "k.cu:15"]
+    assert "k.cu:3 < 7 < 13" in str(trace)
+    assert Trace.from_dict(json.loads(trace.to_json())).sites == trace.sites
+
+
+def test_findings_and_advice_name_the_calls_too():
+    trace = inlined(8)
+    (finding,) = trace.findings
+    assert str(finding).startswith("k.cu:3 < 14: out-of-bounds")
+    assert str(trace.advice[0]).startswith("k.cu:3 < 14: error")
+    assert Trace.from_dict(json.loads(trace.to_json())).findings[0].place == finding.place
+    (related,) = sarif.result(trace.advice[0], trace, None)["relatedLocations"]
+    assert related["physicalLocation"]["region"] == {"startLine": 14}
+
+
+def test_a_call_that_goes_round_ends():
+    """Line information is only text: it may say that a line was inlined into itself."""
+    trace = inlined(4, INLINED.replace("inlined_at 1 7 5", "inlined_at 1 3 5"))
+    assert trace.sites[0].place == "k.cu:3 < 3"

@@ -39,9 +39,9 @@ static PyObject *sites_of(const gm_lens_kernel *kernel)
 
     for (size_t i = 0; list && i < kernel->site_count; i++) {
         const gm_lens_site *site = &kernel->sites[i];
-        if (append(list,
-                   Py_BuildValue("(szIIssI)", site->opcode, site->file, (unsigned)site->line, (unsigned)site->file_line,
-                                 kinds[site->kind], spaces[site->space], (unsigned)site->lane_bytes)) < 0)
+        if (append(list, Py_BuildValue("(szIIssIz)", site->opcode, site->file, (unsigned)site->line,
+                                       (unsigned)site->file_line, kinds[site->kind], spaces[site->space],
+                                       (unsigned)site->lane_bytes, site->calls)) < 0)
             Py_CLEAR(list);
     }
     return list;

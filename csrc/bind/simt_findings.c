@@ -15,8 +15,8 @@ static PyObject *place_as_dict(const gm_place *place)
 {
     if (place->line == 0)
         Py_RETURN_NONE;
-    return Py_BuildValue("{s:z,s:I,s:z,s:I}", "opcode", place->opcode, "line", place->line, "file", place->file,
-                         "file_line", place->file_line);
+    return Py_BuildValue("{s:z,s:I,s:z,s:I,s:z}", "opcode", place->opcode, "line", place->line, "file", place->file,
+                         "file_line", place->file_line, "calls", place->calls);
 }
 
 static PyObject *triple(const uint32_t at[3])

@@ -29,6 +29,8 @@ typedef struct gm_place {
     const char *file;   /* of .loc, or NULL */
     uint32_t file_line; /* of .loc, or 0 */
     uint32_t line;      /* in the PTX, from 1; 0: no instruction */
+    /* The calls that it was inlined into, the innermost first, a line "file:number" each; NULL for none. */
+    const char *calls;
 } gm_place;
 
 typedef struct gm_finding_example {

@@ -39,6 +39,7 @@ typedef struct gm_lens_site {
     const char *file;    /* of .loc, or NULL */
     uint32_t line;       /* in the PTX text, from 1 */
     uint32_t file_line;  /* of .loc, or 0 */
+    const char *calls;   /* as gm_place has them */
     uint8_t kind;        /* gm_site_kind */
     uint8_t space;       /* gm_space, as the opcode names it */
     uint16_t lane_bytes; /* a lane's access: item size times vector length */

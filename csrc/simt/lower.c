@@ -103,18 +103,10 @@ gm_insn *gm_lower_named(gm_lower *l, const char *format, ...)
 
 /* --- code ------------------------------------------------------------------------------------------------------ */
 
-/* The opcode with its modifiers: what stands before the operands. */
-static const char *opcode_of(gm_lower *l)
+/* Text that lives as long as the program. */
+static const char *keep(gm_lower *l, const char *from, size_t length)
 {
-    char text[256];
-    gm_ptx_print_opcode(l->inst, text, sizeof text);
-    const char *from = text;
-    size_t length = strlen(text);
     gm_program *p = l->program;
-    /* The same words once. */
-    const char *last = p->count ? p->places[p->count - 1].opcode : NULL;
-    if (last && strlen(last) == length && memcmp(last, from, length) == 0)
-        return last;
     gm_words *words = p->words;
     if (!words || words->used + length + 1 > sizeof words->text) {
         words = gm_alloc(sizeof *words);
@@ -133,9 +125,44 @@ static const char *opcode_of(gm_lower *l)
     return to;
 }
 
+/* The opcode with its modifiers: what stands before the operands. */
+static const char *opcode_of(gm_lower *l)
+{
+    char text[256];
+    gm_ptx_print_opcode(l->inst, text, sizeof text);
+    size_t length = strlen(text);
+    gm_program *p = l->program;
+    /* The same words once. */
+    const char *last = p->count ? p->places[p->count - 1].opcode : NULL;
+    if (last && strlen(last) == length && memcmp(last, text, length) == 0)
+        return last;
+    return keep(l, text, length);
+}
+
+/* See gm_place. Instructions of one call follow one another. */
+static const char *calls_of(gm_lower *l, const gm_ptx_loc *loc)
+{
+    enum { DEEPEST = 16 };
+    char text[1024];
+    size_t used = 0;
+    if (loc->inlined == l->call)
+        return l->calls;
+    uint32_t i = loc->inlined;
+    for (int depth = 0; i && i < l->module->nlocs && depth < DEEPEST; depth++, i = l->module->locs[i].inlined) {
+        const gm_ptx_loc *at = &l->module->locs[i];
+        int length = snprintf(text + used, sizeof text - used, "%s%s:%u", used ? "\n" : "",
+                              at->file < l->module->nfiles ? l->module->files[at->file] : "", at->line);
+        if (length < 0 || used + (size_t)length >= sizeof text)
+            break;
+        used += (size_t)length;
+    }
+    l->call = loc->inlined;
+    return l->calls = used ? keep(l, text, used) : NULL;
+}
+
 static gm_place place_now(gm_lower *l)
 {
-    gm_place place = {"", NULL, 0, 0};
+    gm_place place = {.opcode = ""};
     if (!l->inst)
         return place;
     const gm_ptx_loc *loc = l->inst->loc && l->inst->loc < l->module->nlocs ? &l->module->locs[l->inst->loc] : NULL;
@@ -143,6 +170,7 @@ static gm_place place_now(gm_lower *l)
     if (loc && loc->line) {
         place.file = loc->file < l->module->nfiles ? l->module->files[loc->file] : NULL;
         place.file_line = loc->line;
+        place.calls = calls_of(l, loc);
     }
     place.opcode = l->opcode;
     return place;
@@ -215,6 +243,7 @@ uint32_t gm_lower_site(gm_lower *l, gm_site_kind kind, gm_space space, gm_access
                               .file = place.file,
                               .line = place.line,
                               .file_line = place.file_line,
+                              .calls = place.calls,
                               .kind = (uint8_t)kind,
                               .space = (uint8_t)space,
                               .lane_bytes = (uint16_t)bytes};

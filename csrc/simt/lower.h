@@ -54,6 +54,8 @@ typedef struct gm_lower {
     uint8_t *aliased;  /* registers that stand for a constant: nothing is written for what defines them */
     int private_slots; /* no two registers share one */
     const char *opcode;
+    uint32_t call; /* the loc whose `calls` these are */
+    const char *calls;
     uint32_t used_temps, used_pred_temps;
     /* constants */
     gm_constant *constants;

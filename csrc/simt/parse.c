@@ -173,6 +173,19 @@ static int push_loc(gm_reader *r, const gm_ptx_loc *loc, uint32_t *index)
     return 1;
 }
 
+/* The call that something was inlined into. Where that was inlined too, a .loc a little before says into what. */
+static int find_call(gm_reader *r, const gm_ptx_loc *call, uint32_t *index)
+{
+    enum { LITTLE = 64 };
+    const gm_ptx_loc *locs = r->locs.items;
+    for (uint32_t i = r->locs.n, end = i > LITTLE ? i - LITTLE : 1; i-- > end;)
+        if (locs[i].file == call->file && locs[i].line == call->line && locs[i].column == call->column) {
+            *index = i;
+            return 1;
+        }
+    return push_loc(r, call, index);
+}
+
 int gm_read_loc(gm_reader *r)
 {
     gm_ptx_loc loc, outer;
@@ -192,7 +205,7 @@ int gm_read_loc(gm_reader *r)
                 (plus && !gm_read_integer_token(r, 0, UINT64_MAX, &ignored, "this")))
                 return 0;
         } else if (gm_token_equal(&word, "inlined_at")) {
-            if (!one_loc(r, &outer) || !push_loc(r, &outer, &loc.inlined))
+            if (!one_loc(r, &outer) || !find_call(r, &outer, &loc.inlined))
                 return 0;
         } else {
             return gm_read_fail(r, GM_PTX_MALFORMED, &word, "function_name or inlined_at is missing here");
