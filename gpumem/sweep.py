@@ -306,8 +306,10 @@ def measured(setting: dict[str, Any], cells: Sequence[Cell], line: Progress, _: 
                 _core.set_num_threads(cell.x)
             job, entries, others = place.work(cell)
             points, left_out = timed(setting, cell, job, entries, others, said(line, what))
-        except (UsageError, place.full) as why:
+        except UsageError as why:
             points, left_out = [], [str(why)]
+        except place.full as why:  # a library's own error, which does not say of what
+            points, left_out = [], [f"shape {cell.shape} of {cell.dtype}: {str(why).partition(chr(10))[0]}"]
         finally:
             _core.set_num_threads(threads)
         yield cell.number, {"points": points, "left_out": left_out}

@@ -23,7 +23,7 @@ class DType:
         return f"torch.{self.numpy}"
 
 
-NAMES = ("uint8", "int16", "int32", "float16", "float32", "float64", "complex128")
+NAMES = ("uint8", "int16", "int32", "int64", "float16", "float32", "float64", "complex128")
 DTYPES = {np.dtype(name): DType(name) for name in NAMES}
 globals().update({name: DTYPES[np.dtype(name)] for name in NAMES})
 
@@ -33,6 +33,7 @@ class Tensor:
         self.array, self.producer = array, Producer(array)
 
     shape = property(lambda self: self.array.shape)
+    ndim = property(lambda self: self.array.ndim)
     dtype = property(lambda self: DTYPES[self.array.dtype])
     __cuda_array_interface__ = property(lambda self: self.array.__array_interface__)
 
@@ -58,8 +59,8 @@ class Tensor:
     def view(self, dtype):
         return Tensor(self.array.view(dtype.numpy))
 
-    def reshape(self, shape):
-        return Tensor(self.array.reshape(shape))
+    def reshape(self, *shape):
+        return Tensor(self.array.reshape(*shape))
 
     def permute(self, *axes):
         return Tensor(self.array.transpose(*axes))
@@ -68,7 +69,25 @@ class Tensor:
         return Tensor(np.flip(self.array, axis).copy())
 
     def __getitem__(self, index):
-        return Tensor(self.array[index])
+        return Tensor(self.array[getattr(index, "array", index)])
+
+    def is_floating_point(self):
+        return self.dtype.is_floating_point
+
+    def double(self):
+        return Tensor(self.array.astype(np.float64))
+
+    def long(self):
+        return Tensor(self.array.astype(np.int64))
+
+    def sum(self, dtype=None):
+        return Tensor(np.asarray(self.array.sum(dtype=dtype and dtype.numpy)))
+
+    def clamp(self, **limit):
+        return Tensor(np.minimum(self.array, limit["max"]))
+
+    def cuda(self):
+        return self
 
     def contiguous(self):
         return Tensor(np.ascontiguousarray(self.array))
@@ -91,9 +110,35 @@ class Tensor:
         return self.fill_(np.random.default_rng(1).random(self.shape))
 
 
+def from_numpy(array):
+    return Tensor(array)
+
+
+def arange(count, device):
+    assert device == "cuda"
+    return Tensor(np.arange(count))
+
+
+def cat(parts):
+    return Tensor(np.concatenate([part.array for part in parts]))
+
+
 def empty(shape, dtype, device):
     assert device == "cuda"
     return Tensor(np.empty(shape, dtype.numpy))
+
+
+def _by_numpy(name):
+    def method(self, other):
+        return Tensor(getattr(self.array, name)(getattr(other, "array", other)))
+
+    return method
+
+
+for _name in ("add", "sub", "rsub", "mul", "floordiv", "mod"):
+    setattr(Tensor, f"__{_name}__", _by_numpy(f"__{_name}__"))
+Tensor.__len__ = lambda self: len(self.array)
+Tensor.__float__ = lambda self: float(self.array)
 
 
 def equal(a, b):

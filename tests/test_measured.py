@@ -35,15 +35,16 @@ def test_without_a_device_there_is_the_reason_and_what_to_do(said, tmp_path):
 
 @pytest.mark.skipif(not BUILT, reason="this gpumem was built without CUDA")
 def test_on_a_driver_without_a_device(tmp_path):
-    """The tests of fake_measured_checks.py, in a process that finds that driver."""
+    """The tests of fake_measured_checks.py and fake_sweep_checks.py, in processes that find that driver."""
     if not shutil.which("g++"):
         pytest.skip("needs g++")
     library = fake_cuda.build(tmp_path)
     env = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), fake_cuda.VARIABLE: str(library)}
-    checks = Path(__file__).with_name("fake_measured_checks.py")
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(checks)]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, cwd=checks.parent.parent)
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    here = Path(__file__).parent
+    for checks in ("fake_measured_checks.py", "fake_sweep_checks.py"):
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(here / checks)]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, cwd=here.parent)
+        assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
 # on a GPU
