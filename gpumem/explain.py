@@ -1,7 +1,8 @@
 """The counters that matter for memory, one sentence each: what a number means, its formula, and what it should be.
 
 Names are Nsight Compute's, the same from sm_75 to sm_120 where nothing else is said; beside each stands what nvprof
-called it, as far as NVIDIA's guide from one to the other has it. Where a profile has counted one, that is its value.
+called it, by the tables of metrics and events in NVIDIA's "Nvprof Transition Guide" (Nsight Compute CLI 2022.3; later
+manuals leave them out). Where a profile has counted one, that is its value.
 """
 
 from __future__ import annotations
@@ -173,14 +174,14 @@ EXPLAINED: tuple[Explained, ...] = (
         "Sectors that L1 has still; the rest is asked of L2.",
         "hits / sectors",
         "0 for what is used once; the higher the better for what is used again",
-        "global_hit_rate",
+        "tex_cache_hit_rate",
     ),
     Explained(
         "lts__t_sectors_op_read.sum",
         "Sectors that L2 is asked for: what L1 did not have.",
         "a sum over the slices of L2",
         "distinct bytes / 32",
-        "l2_read_transactions",
+        "l2_read_transactions, with those of atomics",
     ),
     Explained(
         "dram__bytes_read.sum",
@@ -208,14 +209,14 @@ EXPLAINED: tuple[Explained, ...] = (
         "Warps that wait for a value from global or local memory: high where memory binds.",
         "warps that wait so / instructions issued",
         "none: a memory-bound kernel waits",
-        "stall_memory_dependency",
+        "stall_memory_dependency, as a part of all stalls",
     ),
     Explained(
         "smsp__average_warps_issue_stalled_lg_throttle_per_issue_active.ratio",
         "Warps that wait to hand over a global access: too many narrow ones, which wider ones would replace.",
         "warps that wait so / instructions issued",
         "0",
-        "stall_memory_throttle",
+        "stall_memory_throttle, as a part of all stalls and with those that drain",
     ),
 )
 

@@ -61,3 +61,47 @@ def test_the_command(capsys, tmp_path):
     assert "ideal" in capsys.readouterr().out
     assert main(["metrics", "nothing"]) == 2
     assert main(["metrics", str(tmp_path / "none.json")]) == 2
+
+
+# From "Nvprof Transition Guide" of NVIDIA's manual, Nsight Compute CLI 2022.3: tables "Metrics Mapping Table from CUPTI
+# to PerfWorks" and "Events Mapping Table from CUPTI Events to PerfWorks Metrics" for compute capability 7.0 and newer.
+NVIDIAS = {
+    "gld_transactions_per_request": "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",
+    "gst_transactions_per_request": "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",
+    "gld_efficiency": "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct",
+    "gst_efficiency": "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct",
+    "gld_transactions": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "gst_transactions": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+    "global_load_requests": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+    "global_store_requests": "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+    "shared_load_transactions": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+    "shared_store_transactions": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+    "shared_ld_bank_conflict": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+    "shared_st_bank_conflict": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
+    "local_load_transactions": "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum",
+    "local_store_transactions": "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum",
+    "warp_execution_efficiency": "smsp__thread_inst_executed_per_inst_executed.ratio",
+    "tex_cache_hit_rate": "l1tex__t_sector_hit_rate.pct",
+    "l2_read_transactions": "lts__t_sectors_op_read.sum + lts__t_sectors_op_atom.sum + lts__t_sectors_op_red.sum",
+    "dram_read_bytes": "dram__bytes_read.sum",
+    "dram_utilization": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+    "achieved_occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "stall_memory_dependency": "smsp__warp_issue_stalled_long_scoreboard_per_warp_active.pct",
+    "stall_memory_throttle": "smsp__warp_issue_stalled_drain_per_warp_active.pct + "
+    "smsp__warp_issue_stalled_lg_throttle_per_warp_active.pct",
+}
+
+
+def stem(name):
+    """What is counted, without how it is summed: a share, a ratio or a total of the same."""
+    name = name.partition(".")[0].replace("smsp__sass_l1tex_", "l1tex__")
+    return name.replace("average_warps_issue", "warp_issue").replace("_per_issue_active", "_per_warp_active")
+
+
+@pytest.mark.parametrize("row", EXPLAINED, ids=lambda row: row.name)
+def test_old_names_are_those_of_nvidias_table(row):
+    old, _, differs = row.nvprof.partition(", ")
+    theirs = NVIDIAS[old].split(" + ")
+    assert stem(row.name) in {stem(each) for each in theirs}
+    if len(theirs) > 1 or theirs[0].endswith(".pct") != row.name.endswith(".pct"):
+        assert differs  # and says how
