@@ -48,19 +48,20 @@ def plot_roofline(roof: Roofline, ax: Axes | None = None) -> Axes:
             fontsize=8,
             color=style.FAINT,
         )
-    order = sorted(range(len(roof.works)), key=lambda i: roof.works[i].intensity)
+    kernels = list(dict.fromkeys(work.kernel for work in roof.works))  # a colour each, traced and measured
+    speeds = {i: work.speed or roof.attainable(work) for i, work in enumerate(roof.works)}
+    order = sorted(speeds, key=lambda i: (roof.works[i].intensity, -speeds[i]))
     for i, work in enumerate(roof.works):
-        colour = COLOURS[i % len(COLOURS)]
-        speed = work.speed or roof.attainable(work)
+        look = kernels.index(work.kernel)
+        colour, marker = COLOURS[look % len(COLOURS)], MARKERS[look % len(MARKERS)]
         face = colour if work.measured else "white"
-        ax.plot(
-            [work.intensity], [speed], MARKERS[i % len(MARKERS)], ms=7, mec=colour, mfc=face, mew=1.6, label=work.name
-        )
-        above = order.index(i) % 2  # neighbours keep clear of one another
+        ax.plot([work.intensity], [speeds[i]], marker, ms=7, mec=colour, mfc=face, mew=1.6, label=work.name)
+        pair = sum(other.kernel == work.kernel for other in roof.works) > 1
+        below = work.measured if pair else order.index(i) % 2  # neighbours keep clear of one another
         ax.annotate(
             work.name,
-            (work.intensity, speed),
-            xytext=(7, 5 if above else -11),
+            (work.intensity, speeds[i]),
+            xytext=(7, -11 if below else 5),
             textcoords="offset points",
             fontsize=8.5,
             color=colour,

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from .trace import Trace
 
 
+MEASURED = ", measured"  # of a point's name, next to the traced one of the same kernel
+
+
 @dataclass(frozen=True)
 class Work:
     """What stands under the roof: operations of a kind, bytes, and seconds, which were measured or are the least."""
@@ -38,6 +41,15 @@ class Work:
     bytes: float
     seconds: float = 0.0
     measured: bool = False
+
+    @property
+    def kernel(self) -> str:
+        """The name, without what tells a measured point from the traced one.
+
+        >>> Work("add, measured", "fp32", 1, 12).kernel
+        'add'
+        """
+        return self.name.removesuffix(MEASURED)
 
     @property
     def intensity(self) -> float:
@@ -186,7 +198,7 @@ def works_of(taken: Measured, where: Device) -> list[Work]:
     if where.name != taken.device.name:
         raise UsageError(f"{taken.trace.kernel} was measured on {taken.device.name}, and not on {where.name}")
     traced = work_of(taken.trace, where)
-    return [traced, replace(traced, name=f"{traced.name}, measured", seconds=taken.seconds, measured=True)]
+    return [traced, replace(traced, name=traced.name + MEASURED, seconds=taken.seconds, measured=True)]
 
 
 def work_of(trace: Trace, where: Device, *, seconds: float | None = None, name: str = "") -> Work:

@@ -191,6 +191,19 @@ def test_measured_seconds_stand_filled_and_the_least_time_hollow():
     assert any("fp32 66.9 TFLOP/s" in text.get_text() for text in ax.texts)
 
 
+def test_a_kernel_has_one_colour_traced_and_measured():
+    pytest.importorskip("matplotlib")
+    works = [
+        Work(name, "fp32", 1e9, 12e9, seconds, "measured" in name)
+        for name, seconds in (("add", 3e-3), ("add, measured", 4e-3), ("sum", 1e-3))
+    ]
+    ax = gpumem.roofline(works, device="H200").plot()
+    edges = {line.get_label(): line.get_markeredgecolor() for line in ax.lines}
+    assert edges["add"] == edges["add, measured"] != edges["sum"]
+    places = {text.get_text(): text.xyann[1] for text in ax.texts if text.get_text().startswith("add")}
+    assert places["add"] > 0 > places["add, measured"]
+
+
 def test_a_kernel_without_floats_stands_at_its_integers():
     x, out = np.zeros(1024, "f4"), np.zeros(1024, "f4")
     trace = gpumem.Kernel(gpumem.examples.COPY).trace(8, 128, out, x, 1024)
