@@ -19,6 +19,7 @@ from typing import Any
 import numpy
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).parent.resolve()
 sys.path.insert(0, str(HERE / "tools" / "build"))
@@ -41,6 +42,18 @@ def dlpack_include() -> str:
     if spec is None or not spec.submodule_search_locations:
         raise SystemExit("gpumem: dlpack.h not found: install apache-tvm-ffi, or set GPUMEM_DLPACK_INCLUDE")
     return str(Path(spec.submodule_search_locations[0]) / "include")
+
+
+class WithSources(build_py):
+    """Packs the CUDA sources of the kernels too: reports show them, line by line."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:  # there they are read where they lie
+            for name in files("csrc/kernels/*.cu", "csrc/kernels/*.cuh", "csrc/kernels/*.h"):
+                to = Path(self.build_lib) / "gpumem" / "data" / "kernels" / Path(name).name
+                self.mkpath(str(to.parent))
+                self.copy_file(name, str(to))
 
 
 class Build(build_ext):
@@ -136,6 +149,6 @@ if sys.platform != "linux":
 setup(
     license="Apache-2.0",
     ext_modules=[core],
-    cmdclass={"build_ext": Build},
+    cmdclass={"build_ext": Build, "build_py": WithSources},
     options={} if FREE_THREADED else {"bdist_wheel": {"py_limited_api": "cp311"}},
 )

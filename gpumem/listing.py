@@ -39,17 +39,13 @@ STYLE = (
 
 
 def lines_of(trace: Trace) -> dict[str, dict[int, list[Site]]]:
-    """For each source text the lines that have memory instructions, and these."""
-    found: dict[str, dict[int, list[Site]]] = {}
-    for name in trace.source:
-        by_line: dict[int, list[Site]] = defaultdict(list)
-        for site in trace.sites:
-            here = place(trace, site)
-            if here[0] == name:
-                by_line[here[1]].append(site)
-        if by_line:
-            found[name] = dict(by_line)
-    return found
+    """For each source text the lines that have memory instructions, or call a function that has, and these."""
+    found: dict[str, dict[int, list[Site]]] = {name: defaultdict(list) for name in trace.source}
+    for site in trace.sites:
+        for name, line in dict.fromkeys((place(trace, site), *calls(trace, site))):
+            if name in found:
+                found[name][line].append(site)
+    return {name: dict(by_line) for name, by_line in found.items() if by_line}
 
 
 def texts_of(trace: Trace) -> dict[str, Any]:
@@ -81,6 +77,16 @@ def place(trace: Trace, site: Site) -> tuple[str, int]:
     """The text in which an instruction is shown, and the line there: its source, or the PTX."""
     name = PurePath(site.file).name if site.file else ""
     return (name, site.line) if name in trace.source and site.line else (PTX, site.ptx_line)
+
+
+def calls(trace: Trace, site: Site) -> list[tuple[str, int]]:
+    """Where, in texts that there are, the functions are called that an instruction was inlined from."""
+    made = []
+    for call in site.calls:
+        file, _, line = call.rpartition(":")
+        if (name := PurePath(file).name) in trace.source:
+            made.append((name, int(line)))
+    return made
 
 
 def listing(trace: Trace, beside: Callable[[str, int], str] | None = None, prefix: str = "") -> str:

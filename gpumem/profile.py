@@ -16,6 +16,7 @@ from .arguments import lay_out
 from .device_counters import ONLY_RANGES, by_rung, child, command
 from .errors import UsageError
 from .kernel import Dim, Kernel, dims, size
+from .kernel_text import texts
 from .launch import job_of
 from .metrics import INSTRUCTIONS, METRICS, THREAD_INSTRUCTIONS, known_to
 from .trace import Site, Trace
@@ -83,7 +84,7 @@ def profile_stage(
     found = by_rung(launches, [name for name, _, _ in rungs])
     if not found:
         raise UsageError(f"{lesson}/{stage} cannot take such an array")
-    return trace_of(launches, rows, 0, "sm_90", {})
+    return trace_of(launches, rows, 0, "sm_90", texts(row["file"] for row in rows))
 
 
 def counted(

@@ -16,6 +16,7 @@ from . import _core, mix
 from .arguments import Array, Buffer, Layout, as_array, bounds
 from .errors import UsageError, unknown
 from .kernel import Kernel, Launch, dims, sampled, size, watches
+from .kernel_text import texts_in
 from .sass import only_entry
 from .stage_table import Stage, lessons, stages
 from .trace import EXACT, Site, Trace, added
@@ -63,7 +64,9 @@ def kernel_named(name: str) -> Kernel:
     ptx = _core._kernel_ptx(name)
     if ptx is None:
         raise UsageError("device 'sim': this gpumem was built without nvcc, and has no kernels to execute")
-    return Kernel(only_entry(ptx, name), name, file=f"{name}.ptx")
+    kernel = Kernel(only_entry(ptx, name), name, file=f"{name}.ptx")
+    kernel.source = texts_in(ptx)
+    return kernel
 
 
 class Simulator:
