@@ -57,7 +57,7 @@ def plot_roofline(roof: Roofline, ax: Axes | None = None) -> Axes:
         face = colour if work.measured else "white"
         ax.plot([work.intensity], [speeds[i]], marker, ms=7, mec=colour, mfc=face, mew=1.6, label=work.name)
         pair = sum(other.kernel == work.kernel for other in roof.works) > 1
-        below = work.measured if pair else order.index(i) % 2  # neighbours keep clear of one another
+        below = work.measured if pair else order.index(i) % 2 == 0  # neighbours keep clear of one another
         ax.annotate(
             work.name,
             (work.intensity, speeds[i]),

@@ -23,7 +23,8 @@ def main() -> int:
     for name in names:
         began = time.monotonic()
         notebook = jupytext.read(FOLDER / f"{name}.py")
-        NotebookClient(notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": FOLDER}}).execute()
+        where = {"metadata": {"path": FOLDER}}
+        NotebookClient(notebook, timeout=60, kernel_name="python3", resources=where, coalesce_streams=True).execute()
         notebook.metadata = {
             "jupytext": {"formats": "ipynb,py:percent"},
             "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
