@@ -1,7 +1,9 @@
 """What all tests share."""
 
 import os
+import shutil
 
+import fake_cuda
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -36,6 +38,16 @@ def torch(cuda_device):
 def cupy(cuda_device):
     """CuPy."""
     return pytest.importorskip("cupy")
+
+
+@pytest.fixture(scope="session")
+def fake_driver(tmp_path_factory):
+    """A CUDA driver without a device, whose kernels the CPU runs; compiled once."""
+    if not _core._cuda()["chips"]:
+        pytest.skip("this gpumem was built without CUDA")
+    if not shutil.which("g++"):
+        pytest.skip("needs g++")
+    return fake_cuda.build(tmp_path_factory.mktemp("fake_cuda"))
 
 
 @pytest.fixture

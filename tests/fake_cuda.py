@@ -5,10 +5,12 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
-NATIVE = Path(__file__).parent / "native"
-KERNELS = Path(__file__).parent.parent / "csrc" / "kernels"
+HERE = Path(__file__).parent
+NATIVE = HERE / "native"
+KERNELS = HERE.parent / "csrc" / "kernels"
 VARIABLE = "GPUMEM_TEST_FAKE_CUDA"  # the library, in the process whose tests run on it
 
 
@@ -28,16 +30,28 @@ def build(folder: Path) -> Path:
     source.write_text(text)
     flags = ["-std=c++17", "-O1", "-fPIC", f"-I{NATIVE}", "-D_GNU_SOURCE", "-Wno-unknown-pragmas"]
     compiler = [shutil.which("g++") or "g++", *flags, "-x", "c++"]
+    env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}  # a sanitizer's runtime
     whole = f'#include "cuda_on_cpu.h"\n#include "{source}"\n'
     expanded = subprocess.run(
-        [*compiler, "-E", "-P", "-"], input=whole, capture_output=True, text=True, check=True
+        [*compiler, "-E", "-P", "-"], input=whole, capture_output=True, text=True, check=True, env=env
     ).stdout
     entries = dict.fromkeys(re.findall(r'extern "C"\s+void\s+(\w+)\s*\(', expanded))
     table.write_text("".join(f"KERNEL({name})\n" for name in entries))
     given = [f'-DFAKE_KERNELS="{source}"', f'-DFAKE_TABLE="{table}"']
     link = ["-shared", "-Wl,-soname,libcuda.so.1", "-o", library]
-    subprocess.run([*compiler, *given, NATIVE / "fake_cuda.cpp", *link], check=True)
+    subprocess.run([*compiler, *given, NATIVE / "fake_cuda.cpp", *link], check=True, env=env)
     return library
+
+
+def run_checks(library: Path, *names: str) -> None:
+    """Runs files of tests in a process that finds that driver; fails as they do."""
+    env = {**os.environ, "LD_LIBRARY_PATH": str(library.parent), VARIABLE: str(library)}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    if "xdist" in sys.modules:
+        command += ["-n0"]
+    command += [str(HERE / name) for name in names]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, cwd=HERE.parent)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
 class Driver:

@@ -1,11 +1,9 @@
 """CUDA arrays behind the same calls: on a GPU, and without one on a driver that runs on the CPU."""
 
 import os
-import shutil
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import fake_cuda
 import numpy as np
@@ -21,22 +19,8 @@ BUILT = bool(_core._cuda()["chips"])
 # without a GPU
 
 
-@pytest.mark.skipif(not BUILT, reason="this gpumem was built without CUDA")
-def test_on_a_driver_without_a_device(tmp_path):
-    """The tests of fake_cuda_checks.py and fake_cuda_sums.py, in a process that finds that driver."""
-    if not shutil.which("g++"):
-        pytest.skip("needs g++")
-    library = fake_cuda.build(tmp_path)
-    env = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), fake_cuda.VARIABLE: str(library)}
-    here = Path(__file__).parent
-    checks = [str(here / name) for name in ("fake_cuda_checks.py", "fake_cuda_sums.py")]
-    pytest_here = [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", *checks]
-    if "xdist" not in sys.modules:
-        pytest_here.remove("-n0")
-    if "asan" in os.environ.get("LD_PRELOAD", ""):  # kernels on the CPU take a while there
-        pytest_here += ["-k", "not big and not threads and not errors_on_the_way"]
-    done = subprocess.run(pytest_here, env=env, capture_output=True, text=True, check=False, cwd=here.parent)
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+def test_on_a_driver_without_a_device(fake_driver):
+    fake_cuda.run_checks(fake_driver, "fake_cuda_checks.py", "fake_cuda_sums.py")
 
 
 @pytest.mark.skipif(BUILT, reason="this gpumem was built with CUDA")

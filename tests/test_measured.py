@@ -1,11 +1,5 @@
 """What a GPU takes for a launch, and what a copy reaches there: on a driver without a device, and on a GPU."""
 
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-
 import fake_cuda
 import numpy as np
 import pytest
@@ -14,7 +8,6 @@ import gpumem
 from gpumem import _core, devices, speeds
 from gpumem.measured import measure_stage
 
-BUILT = bool(_core._cuda()["chips"])
 ADD = gpumem.examples.ADD
 
 
@@ -33,18 +26,9 @@ def test_without_a_device_there_is_the_reason_and_what_to_do(said, tmp_path):
     assert (status, err) == (0, "")
 
 
-@pytest.mark.skipif(not BUILT, reason="this gpumem was built without CUDA")
-def test_on_a_driver_without_a_device(tmp_path):
-    """The tests of fake_measured_checks.py and fake_sweep_checks.py, in processes that find that driver."""
-    if not shutil.which("g++"):
-        pytest.skip("needs g++")
-    library = fake_cuda.build(tmp_path)
-    env = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), fake_cuda.VARIABLE: str(library)}
-    here = Path(__file__).parent
-    for checks in ("fake_measured_checks.py", "fake_sweep_checks.py"):
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(here / checks)]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, cwd=here.parent)
-        assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+def test_on_a_driver_without_a_device(fake_driver):
+    for checks in ("fake_measured_checks.py", "fake_sweep_checks.py"):  # processes of their own
+        fake_cuda.run_checks(fake_driver, checks)
 
 
 # on a GPU

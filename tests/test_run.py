@@ -1,11 +1,5 @@
 """gpumem.run: every stage of a lesson gives what NumPy gives, on a GPU and on a driver whose kernels the CPU runs."""
 
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-
 import fake_cuda
 import lesson_cases
 import numpy as np
@@ -13,9 +7,6 @@ import pytest
 from sizes import not_small, sized
 
 import gpumem
-from gpumem import _core
-
-BUILT = bool(_core._cuda()["chips"])
 
 
 def test_every_cuda_stage_of_these_lessons_has_cases():
@@ -45,19 +36,8 @@ def test_what_there_is_not_is_named(lesson, stage, said):
         gpumem.run(lesson, stage, np.zeros(3))
 
 
-@pytest.mark.skipif(not BUILT, reason="this gpumem was built without CUDA")
-def test_on_a_driver_without_a_device(tmp_path):
-    """The tests of fake_lesson_checks.py, in a process that finds that driver."""
-    if not shutil.which("g++"):
-        pytest.skip("needs g++")
-    library = fake_cuda.build(tmp_path)
-    env = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), fake_cuda.VARIABLE: str(library)}
-    checks = Path(__file__).with_name("fake_lesson_checks.py")
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(checks)]
-    if "asan" in os.environ.get("LD_PRELOAD", ""):  # kernels on the CPU take a while there
-        command += ["-k", "walk2d or refused or shares or many"]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, cwd=checks.parent.parent)
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+def test_on_a_driver_without_a_device(fake_driver):
+    fake_cuda.run_checks(fake_driver, "fake_lesson_checks.py")
 
 
 # on a GPU

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <type_traits>
 #include <ucontext.h>
 #include <vector>
@@ -152,11 +153,30 @@ typedef gm_vector_of<float, 4> float4;
 typedef gm_vector_of<long long, 2> longlong2;
 typedef gm_vector_of<double, 2> double2;
 
-static ucontext_t scheduler;
-static std::vector<ucontext_t> threads;
-static std::vector<std::vector<char>> stacks;
-static std::vector<bool> finished;
+// A thread lives on from block to block, and begins the next kernel where it ended the last. What is saved of it is what
+// the compiler's own setjmp saves: swapcontext would ask the system twice at each barrier, and once more under a
+// sanitizer.
+struct gm_thread {
+    enum { STACK = 64 * 1024 };
+    void *at[5];
+    bool finished;
+    char stack[STACK];
+};
+static void *scheduler[5];
+static std::vector<std::unique_ptr<gm_thread>> threads;
 static std::function<void()> body;
+
+// Apart from its setjmp, or gcc takes it that nothing comes back to there.
+static __attribute__((noinline, noclone, noreturn)) void resume(void **to)
+{
+    __builtin_longjmp(to, 1);
+}
+
+static __attribute__((noinline)) void go(void **from, void **to)
+{
+    if (!__builtin_setjmp(from))
+        resume(to);
+}
 
 // Threads that wait for one another: a warp's or a block's.
 struct gm_barrier {
@@ -180,7 +200,7 @@ static void wait_at(gm_barrier &barrier)
     pass(barrier);
     // Also the last to come lets the others go first, so that no thread runs on into the next phase alone.
     do
-        swapcontext(&threads[threadIdx.x], &scheduler);
+        go(threads[threadIdx.x]->at, scheduler);
     while (barrier.passed == before);
 }
 
@@ -239,45 +259,55 @@ template <typename T> static T __shfl_xor_sync(unsigned, T value, int lanes)
 
 static void run_thread()
 {
-    body();
-    finished[threadIdx.x] = true;
-    for (gm_barrier *barrier : {&barriers[threadIdx.x / 32], &barriers.back()}) {
-        barrier->alive--;
-        pass(*barrier);
+    for (;;) {
+        gm_thread &self = *threads[threadIdx.x];
+        go(self.at, scheduler);
+        body();
+        self.finished = true;
+        for (gm_barrier *barrier : {&barriers[threadIdx.x / 32], &barriers.back()}) {
+            barrier->alive--;
+            pass(*barrier);
+        }
     }
+}
+
+// Another thread, which waits for its first kernel; its number is threadIdx.x.
+static void add_thread()
+{
+    static ucontext_t away;
+    threads.push_back(std::make_unique<gm_thread>());
+    getcontext(&away);
+    away.uc_stack.ss_sp = threads.back()->stack;
+    away.uc_stack.ss_size = gm_thread::STACK;
+    makecontext(&away, run_thread, 0);
+    if (!__builtin_setjmp(scheduler))
+        setcontext(&away);
 }
 
 // Runs a block after the other; within one, every thread as far as its next barrier, in turn. A warp's lanes need not
 // run in step, as on the hardware.
 static void launch(unsigned grid, unsigned block, const std::function<void()> &kernel)
 {
-    enum { STACK = 64 * 1024 };
     body = kernel;
     gridDim.x = grid;
     blockDim.x = block;
-    threads.resize(block);
-    stacks.resize(block, std::vector<char>(STACK));
+    for (threadIdx.x = (unsigned)threads.size(); threadIdx.x < block; threadIdx.x++)
+        add_thread();
     for (blockIdx.x = 0; blockIdx.x < grid; blockIdx.x++) {
         memset(shared, 0xCD, sizeof shared);
-        finished.assign(block, false);
         any = false;
         barriers.assign((block + 31) / 32, {});
-        for (unsigned i = 0; i < block; i++)
-            barriers[i / 32].alive++;
-        barriers.push_back({block, 0, 0});
         for (unsigned i = 0; i < block; i++) {
-            getcontext(&threads[i]);
-            threads[i].uc_stack.ss_sp = stacks[i].data();
-            threads[i].uc_stack.ss_size = STACK;
-            threads[i].uc_link = &scheduler;
-            makecontext(&threads[i], run_thread, 0);
+            threads[i]->finished = false;
+            barriers[i / 32].alive++;
         }
+        barriers.push_back({block, 0, 0});
         for (bool left = true; left;) {
             left = false;
             for (threadIdx.x = 0; threadIdx.x < block; threadIdx.x++)
-                if (!finished[threadIdx.x]) {
-                    swapcontext(&scheduler, &threads[threadIdx.x]);
-                    left |= !finished[threadIdx.x];
+                if (!threads[threadIdx.x]->finished) {
+                    go(scheduler, threads[threadIdx.x]->at);
+                    left |= !threads[threadIdx.x]->finished;
                 }
         }
     }
