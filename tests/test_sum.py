@@ -238,6 +238,21 @@ def test_extreme_integers_in_columns(dtype):
         assert gpumem.sum(x) == int(value) * rows * 300
 
 
+@pytest.mark.parametrize("dtype", ["i1", "u1", "?", "i2", "u2", "i4", "u4"])
+@pytest.mark.parametrize("rows, start", [(2, 0), (5, 1), (8, 7)])
+def test_long_sums_of_few_rows_of_integers(rows, start, dtype):
+    """Results past the caches, from anywhere in a line, and not a word beyond them."""
+    n = 1_200_011
+    x = some((rows, n), "u1").astype(dtype) if dtype == "?" else some((rows, n), dtype)
+    memory = np.full(start + n + 1, 77, np.int64)
+    out = memory[start : start + n].view("u8" if dtype[0] == "u" else "i8")
+    for view in (x, x[:, ::-1]):
+        gpumem.sum(view, axis=0, out=out)
+        assert np.array_equal(out, view.sum(axis=0, dtype=out.dtype))
+        assert (memory[:start] == 77).all()
+        assert memory[-1] == 77
+
+
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("dtype", [*FLOATS, "c8", "c16"])
 def test_nan_and_infinities(stage, dtype):

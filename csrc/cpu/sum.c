@@ -176,11 +176,17 @@ static void sum_pieces(const gm_sum_job *job, gm_acc *out, int64_t group, int64_
         add(job, top - width, top, width);
 }
 
+static char *group_dst(const gm_sum_job *job, int64_t group)
+{
+    int64_t blocks = job->collapse ? 1 : job->across_blocks;
+    return job->dst + group % blocks * job->across_block * job->across.dst +
+           dst_offset(job->kept, job->kept_axes, group / blocks);
+}
+
 static void finish(const gm_sum_job *job, gm_acc *acc, int64_t group)
 {
-    int64_t blocks = job->collapse ? 1 : job->across_blocks, n = group_len(job, group), gap = job->col_gap;
-    char *dst = job->dst + group % blocks * job->across_block * job->across.dst +
-                dst_offset(job->kept, job->kept_axes, group / blocks);
+    int64_t n = group_len(job, group), gap = job->col_gap;
+    char *dst = group_dst(job, group);
 
     if (gap > 1)
         for (int64_t i = 1; i < n; i++)
@@ -189,6 +195,28 @@ static void finish(const gm_sum_job *job, gm_acc *acc, int64_t group)
         job->write(dst, acc, n * job->parts);
     else
         gm_sum_store(dst, job->across.dst, job->to, acc, n, job->from);
+}
+
+/* A few rows: results that are whole lines, made from whole lines, never meet the caches. The others, before and after
+ * them, go through `work`. */
+static void sum_past(const gm_sum_job *job, int64_t group, gm_acc *work)
+{
+    enum { LINE = 64, RESULT = 8 };
+    const char *src = job->src + group_src(job, group);
+    char *dst = group_dst(job, group);
+    int64_t n = group_len(job, group), rows = job->along.len, step = job->along.src, per_line = LINE / job->size;
+    int64_t head = gm_least(n, (int64_t)(-(uintptr_t)dst % LINE) / RESULT), lines = (n - head) / per_line * per_line;
+    int64_t part[2][2] = {{0, head}, {head + lines, n - head - lines}};
+    const char *next = group % job->across_blocks + 1 < job->across_blocks ? src + n * job->size : NULL;
+
+    for (int i = 0; i < 2; i++)
+        if (part[i][1]) {
+            job->kernels->cols[job->from](work, src + part[i][0] * job->size, step, rows, part[i][1], NULL);
+            memcpy(dst + part[i][0] * RESULT, work, (size_t)part[i][1] * RESULT);
+        }
+    if (lines)
+        job->past(dst + head * RESULT, src + head * job->size, step, rows, lines,
+                  next ? next + head * job->size : NULL);
 }
 
 static void take_units(void *ctx, int thread)
@@ -204,6 +232,10 @@ static void take_units(void *ctx, int thread)
         } else {
             int64_t end = gm_least(job->groups, (unit + 1) * job->unit);
             for (int64_t group = unit * job->unit; group < end; group++) {
+                if (job->past) {
+                    sum_past(job, group, work);
+                    continue;
+                }
                 sum_pieces(job, work, group, 0, job->pieces);
                 finish(job, work, group);
             }
@@ -259,6 +291,9 @@ static gm_status sum_with(const gm_cpu *cpu, int threads, const gm_plan *plan, c
     job.kernels = cpu->isa->sum;
     gm_sum_cut(&job, plan, dst, to, src, from);
     job.write = write_for(&job, cpu->l3_bytes);
+    int few = job.form == GM_SUM_COLUMNS && job.col_gap == 1 && !job.collapse && job.pieces == 1 &&
+              job.along.len <= GM_SUM_FEW;
+    job.past = few && job.write && job.write == job.kernels->stream ? job.kernels->past[from] : NULL;
     job.fence = cpu->isa->tile->fence;
     atomic_init(&job.next, 0);
     threads = job.bytes < WORTH_THREADS ? 1 : (int)gm_least(threads, job.units);

@@ -3,7 +3,7 @@
  * Eight rows are taken at a time, so that the accumulators are read and written once for them all; and of each row one
  * line of 64 bytes, since short runs of eight streams defeat the prefetchers more than single lines do. */
 
-enum { SUM_STEP = 8 };
+enum { SUM_STEP = GM_SUM_FEW };
 
 /* The processor does not see in time where a strip goes on. So later rows are asked for, into L2: two steps ahead, and
  * SUM_AHEAD bytes of the strip. `ask` holds the address of the present columns in them, or 0. It is no pointer: what it
@@ -211,7 +211,7 @@ GM_INLINE void sum_zip(int size, vec a, vec b, vec out[2])
             sum_line_##dtype(acc, src + b, 0, step, R, bytes - b, more);                                               \
     }                                                                                                                  \
     /* One line's columns, in order, from the sums of its fields. */                                                   \
-    GM_INLINE void sum_columns_##dtype(gm_acc *out, const sum_i8 *acc, uint64_t excess)                                \
+    GM_INLINE void sum_columns_##dtype(char *out, const sum_i8 *acc, uint64_t excess, int past)                        \
     {                                                                                                                  \
         V both[SUM_VECTORS], upper[SUM_VECTORS];                                                                       \
         vec part[2 * SUM_VECTORS];                                                                                     \
@@ -223,7 +223,10 @@ GM_INLINE void sum_zip(int size, vec a, vec b, vec out[2])
             sum_i8 x = sum_load_##field((const char *)part + 2 * size * i);                                            \
             SUM_EACH (v)                                                                                               \
                 x.v[v] -= excess;                                                                                      \
-            memcpy(out + i, &x, sizeof x);                                                                             \
+            for (int v = 0; past && v < SUM_VECTORS; v++)                                                              \
+                NT_STORE(out + 8 * i + v * GM_VECTOR, (vec)x.v[v]);                                                    \
+            if (!past)                                                                                                 \
+                memcpy(out + 8 * i, &x, sizeof x);                                                                     \
         }                                                                                                              \
     }                                                                                                                  \
     static void sum_cols_##dtype(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t cols,               \
@@ -240,11 +243,21 @@ GM_INLINE void sum_zip(int size, vec a, vec b, vec out[2])
                              bytes, r > 0);                                                                            \
         uint64_t excess = (uint64_t)bias * (uint64_t)rows;                                                             \
         for (; cols >= CHUNK; cols -= CHUNK, out += CHUNK, acc += 2)                                                   \
-            sum_columns_##dtype(out, acc, excess);                                                                     \
+            sum_columns_##dtype((char *)out, acc, excess, 0);                                                          \
         if (cols > 0) {                                                                                                \
             gm_acc last[CHUNK];                                                                                        \
-            sum_columns_##dtype(last, acc, excess);                                                                    \
+            sum_columns_##dtype((char *)last, acc, excess, 0);                                                         \
             memcpy(out, last, (size_t)cols * sizeof *last);                                                            \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void sum_past_##dtype(char *dst, const char *src, int64_t step, int64_t rows, int64_t cols,                 \
+                                 const char *next)                                                                     \
+    {                                                                                                                  \
+        uintptr_t ask = sum_ask_for(src, step, rows, 0, cols * size, next);                                            \
+        for (int64_t b = 0; b < cols * size; b += 64, dst += 8 * 64 / size) {                                          \
+            sum_i8 acc[2];                                                                                             \
+            sum_line_##dtype(acc, src + b, ask ? ask + (uintptr_t)b : 0, step, (int)rows, 64, 0);                      \
+            sum_columns_##dtype(dst, acc, (uint64_t)bias *(uint64_t)rows, 1);                                          \
         }                                                                                                              \
     }
 SUM_INT_COLS(bool, 1, sum_u16, uint16, 0, 0)

@@ -17,6 +17,8 @@ enum {
     STRIP = 32 << 10,        /* bytes of a row that are taken at a time */
     NARROW_STRIP = 16 << 10, /* of accumulators, where rows are so few that these must not leave L1 */
     FEW_ROWS = 32,
+    PAST_STRIP = 128 << 10, /* of results, where so many are likely to go straight past the caches */
+    PAST_RESULTS = 1 << 20,
     WORTH_SLAB = 64, /* bytes to read for each byte of sums that a slab leaves */
     ROWS = 1024,     /* sums of rows that are finished at a time: their accumulators stay in L1 */
     TILE = 4096,     /* items gathered at a time */
@@ -128,7 +130,9 @@ static void choose_form(gm_sum_job *job)
 static void choose_blocks(gm_sum_job *job)
 {
     int64_t across = job->across.len, along = job->along.len;
-    int64_t strip = along < FEW_ROWS ? NARROW_STRIP / (int64_t)sizeof(gm_acc) / job->parts : STRIP / job->size;
+    int narrow = job->size < 8 && strchr("biu", gm_dtype_get(job->from)->kind);
+    int64_t accs = narrow && along <= GM_SUM_FEW && across >= PAST_RESULTS ? PAST_STRIP : NARROW_STRIP;
+    int64_t strip = along < FEW_ROWS ? accs / (int64_t)sizeof(gm_acc) / job->parts : STRIP / job->size;
 
     switch (job->form) {
     case GM_SUM_RUN:

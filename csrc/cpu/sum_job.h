@@ -38,6 +38,7 @@ typedef struct gm_sum_job {
     int64_t work, tile;          /* accumulators that a thread works in; the last ones hold a tile */
 
     gm_sum_write_fn *write; /* for contiguous results, or NULL */
+    gm_sum_past_fn *past;   /* for those of a few rows, or NULL */
     void (*fence)(void);    /* after a thread's last write */
     gm_acc *partial;        /* groups x slabs x width, where there are several slabs */
     gm_acc *workspace;      /* threads x work */
@@ -45,5 +46,5 @@ typedef struct gm_sum_job {
     int threads;            /* that join the slabs */
 } gm_sum_job;
 
-/* Fills in all but the last six. */
+/* Fills in all but the last seven. */
 void gm_sum_cut(gm_sum_job *job, const gm_plan *plan, char *dst, gm_dtype to, const char *src, gm_dtype from);

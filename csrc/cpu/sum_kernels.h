@@ -6,6 +6,9 @@
  * of twice its width; strips of so many columns are long enough to read, and their accumulators still lie in L2. */
 enum { GM_SUM_ROWS = 256, GM_SUM_COLS = 32768 };
 
+/* Rows that are taken at once. */
+enum { GM_SUM_FEW = 8 };
+
 /* out[r] = the sum of the n contiguous items at src + r * step; n >= 1. Complex: two accumulators a row. */
 typedef void gm_sum_rows_fn(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t n);
 
@@ -14,6 +17,10 @@ typedef void gm_sum_rows_fn(gm_acc *out, const char *src, int64_t step, int64_t 
  * begin, with the same step, or NULL: its first rows are asked for while the last ones here are added. */
 typedef void gm_sum_cols_fn(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t cols, const char *next);
 
+/* The same of up to GM_SUM_FEW rows of integers, whole lines of them, straight to results of 64 bits at dst, past the
+ * caches; dst is aligned to a line. A fence must follow. */
+typedef void gm_sum_past_fn(char *dst, const char *src, int64_t step, int64_t rows, int64_t cols, const char *next);
+
 /* Writes n accumulators, or float64 ones rounded to float32, past the caches; dst is aligned to one of them. A fence
  * must follow. */
 typedef void gm_sum_write_fn(char *dst, const gm_acc *acc, int64_t n);
@@ -21,6 +28,7 @@ typedef void gm_sum_write_fn(char *dst, const gm_acc *acc, int64_t n);
 typedef struct gm_sum_kernels {
     gm_sum_rows_fn *rows[GM_DTYPE_COUNT];
     gm_sum_cols_fn *cols[GM_DTYPE_COUNT];
+    gm_sum_past_fn *past[GM_DTYPE_COUNT];     /* of integers narrower than their sums, else NULL */
     gm_sum_write_fn *stream, *stream_float32; /* NULL where there are no such stores */
     gm_sum_write_fn *narrow_float16, *narrow_bfloat16;
 } gm_sum_kernels;

@@ -115,6 +115,13 @@ static const gm_sum_kernels sum_kernels = {
 #define GM_DTYPE(name, code, bits, kind) .rows[GM_##name] = sum_rows_##name, .cols[GM_##name] = sum_cols_##name,
 #include "../base/dtype.def"
 #undef GM_DTYPE
+    .past = {[GM_bool] = sum_past_bool,
+             [GM_int8] = sum_past_int8,
+             [GM_int16] = sum_past_int16,
+             [GM_int32] = sum_past_int32,
+             [GM_uint8] = sum_past_uint8,
+             [GM_uint16] = sum_past_uint16,
+             [GM_uint32] = sum_past_uint32},
     .stream = sum_stream,
     .stream_float32 = sum_stream_float32,
     .narrow_float16 = sum_narrow_float16,
