@@ -22,8 +22,8 @@ SECTOR = 32
 # Results a clock of one multiprocessor, from the table "Throughput of Native Arithmetic Instructions" of the CUDA C++
 # Programming Guide; fp16 and bf16 as pairs. Matrix products: multiply-adds a clock without sparsity, from the white
 # papers: Volta's and Turing's 8 tensor cores of 64, Ampere's GA100 4 of 256, its GA10x and Ada 4 of 128, Hopper's 4 of
-# 512, Blackwell's (10.0) 4 of 1024, its GeForce (12.0) as Ada's. All sums in single precision, which GeForce does at
-# half the rate.
+# 512, Blackwell's (10.0) 4 of 1024, its GeForce (12.0) as Ada's. Sums are in single precision, which GeForce does at
+# half this rate (Device.slow_sums).
 RATES: dict[int, dict[str, int]] = {
     70: {"fp32": 64, "fp64": 32, "fp16": 128, "int": 64, "tensor fp16": 512},
     75: {"fp32": 64, "fp64": 2, "fp16": 128, "int": 64, "tensor fp16": 512, "tensor int": 1024},
@@ -38,6 +38,7 @@ for _rates in RATES.values():
     if _rates["tensor fp16"] >= 1024 or "tensor fp8" in _rates or "bf16" in _rates:  # Ampere and later
         _rates |= {"tensor bf16": _rates["tensor fp16"], "tensor tf32": _rates["tensor fp16"] // 2}
         _rates.setdefault("tensor int", 2 * _rates["tensor fp16"])
+HALVED = ("tensor fp16", "tensor bf16", "tensor tf32", "tensor fp8")  # where sums are slow
 RATES[90]["tensor fp8"] = 2 * RATES[90]["tensor fp16"]
 RATES[100]["tensor fp8"] = 2 * RATES[100]["tensor fp16"]
 
@@ -51,7 +52,8 @@ class Device:
     loads get of it in a second, then those that stores bring to it; empty where nobody did. `latency` is the time of
     one read of memory that waits for no other, in seconds, 0 where it is not known. `peaks` holds arithmetic that was
     measured, operations a second by kind, for what has no rates by compute capability: a CPU, whose `capability` is 0
-    and whose `multiprocessors` are its cores.
+    and whose `multiprocessors` are its cores. `slow_sums`: matrix products of floats run at half the chip's rate where
+    their sums are in single precision, as on GeForce cards.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Device:
     latency: float = 0.0
     source: str = ""
     peaks: Mapping[str, float] = field(default_factory=dict)
+    slow_sums: bool = False
 
     @property
     def bandwidth(self) -> float:
@@ -90,7 +93,8 @@ class Device:
         # Of the clocks of the data sheets: double precision keeps the higher one.
         slow = kind.startswith("tensor") and kind != "tensor fp64" and self.tensor_clock
         clock = self.tensor_clock if slow else self.clock
-        return 2.0 * rates_of(self.capability)[kind] * self.multiprocessors * clock
+        halved = self.slow_sums and kind in HALVED
+        return 2.0 * rates_of(self.capability)[kind] * self.multiprocessors * clock / (2 if halved else 1)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -134,9 +138,10 @@ _ADA = "NVIDIA Ada GPU Architecture white paper, appendix A; data sheet"
 _HOPPER = "NVIDIA H100 Tensor Core GPU Architecture white paper, table 3; data sheet"
 _H200 = "NVIDIA H200 data sheet; clock and L2 as the driver tells them"
 _BLACKWELL = (
-    "NVIDIA Blackwell Architecture technical brief; HGX B200 data sheet; multiprocessors and L2 as drivers tell"
+    "NVIDIA HGX B200 data sheet (memory, arithmetic); multiprocessors, L2 (126.5 MiB), clock as a driver tells them, "
+    "whose bus of 7,680 bits at 3,996 MHz makes 7,672 GB/s of the sheet's 8 TB/s (pytorch/ao, pull request 4002)"
 )
-_GEFORCE50 = "NVIDIA RTX Blackwell GPU Architecture white paper, appendix A"
+_GEFORCE50 = "NVIDIA RTX Blackwell GPU Architecture white paper, appendix A (by its figures in the press)"
 
 # Of notebooks/data/h200: device.json has the probe's patterns (lanes 32 to 1024 bytes apart), sweep-flight.json the
 # copies that keep 2 KiB under way, whose reads take so long.
@@ -152,8 +157,8 @@ DEVICES: tuple[Device, ...] = (
     _row("A100 80GB PCIe", 80, 108, 1410, 1935, 40, 80, _AMPERE),
     _row("A100", 80, 108, 1410, 2039, 40, 80, _AMPERE),
     _row("A10", 86, 72, 1695, 600, 6, 24, f"NVIDIA A10 data sheet; {_GA10X}"),
-    _row("RTX 3090", 86, 82, 1695, 936, 6, 24, _GA10X),
-    _row("RTX 4090", 89, 128, 2520, 1008, 72, 24, _ADA),
+    _row("RTX 3090", 86, 82, 1695, 936, 6, 24, _GA10X, slow_sums=True),
+    _row("RTX 4090", 89, 128, 2520, 1008, 72, 24, _ADA, slow_sums=True),
     _row("L40S", 89, 142, 2520, 864, 96, 48, _ADA),
     _row("L4", 89, 58, 2040, 300, 48, 24, _ADA),
     _row("H100 PCIe", 90, 114, 1755, 2039, 50, 80, _HOPPER, tensor_clock=1.62e9),
@@ -161,7 +166,7 @@ DEVICES: tuple[Device, ...] = (
     _row("H100", 90, 132, 1980, 3352, 50, 80, _HOPPER, tensor_clock=1.83e9),
     _row("H200", 90, 132, 1980, 4800, 60, 141, _H200, tensor_clock=1.83e9, copy=4.25e12, **_H200_MEASURED),
     _row("B200", 100, 148, 1965, 8000, 126, 180, _BLACKWELL, tensor_clock=1.85e9),
-    _row("RTX 5090", 120, 170, 2407, 1792, 96, 32, _GEFORCE50),
+    _row("RTX 5090", 120, 170, 2407, 1792, 96, 32, _GEFORCE50, slow_sums=True),
 )
 
 

@@ -42,7 +42,30 @@ PEAKS = [
     *(("H100", "fp32", 66.9), ("H100", "fp64", 33.5), ("H100", "tensor bf16", 989), ("H100", "tensor fp8", 1979)),
     *(("H100 PCIe", "fp32", 51.2), ("H100 PCIe", "tensor fp16", 756), ("H200", "tensor fp64", 66.9)),
     *(("H200", "fp32", 66.9), ("B200", "fp32", 75), ("B200", "tensor fp16", 2250), ("RTX 5090", "fp32", 104.8)),
+    # GeForce, with sums in single precision; those of integers are as fast as the chip.
+    *(("RTX 3090", "tensor fp16", 71), ("RTX 4090", "tensor fp16", 165.2), ("RTX 4090", "tensor tf32", 82.6)),
+    *(("RTX 4090", "tensor int", 660.6), ("RTX 5090", "tensor fp16", 209.5)),
 ]
+# From tensorrt_llm/auto_parallel/cluster_info.py of NVIDIA/TensorRT-LLM (16d2467), which names its data sheets: GB/s,
+# and TFLOP/s of matrix products in half precision.
+NVIDIAS = [
+    *(("A100", 2039, 312), ("A100-SXM4-40GB", 1555, 312), ("A100 80GB PCIe", 1935, 312)),
+    *(("A100-PCIE-40GB", 1555, 312), ("H100", 3350, 989), ("H100 PCIe", 2000, 756), ("H200", 4800, 989)),
+    *(("A10", 600, 125), ("L40S", 864, 362), ("L4", 300, 120)),
+]
+
+
+@pytest.mark.parametrize("name, gigabytes, teraflops", NVIDIAS)
+def test_figures_are_those_that_nvidia_computes_with(name, gigabytes, teraflops):
+    row = device(name)
+    assert row.memory_peak / 1e9 == pytest.approx(gigabytes, rel=0.02)
+    assert row.peak("tensor fp16") / 1e12 == pytest.approx(teraflops, rel=0.02)
+
+
+def test_every_device_has_its_l2_and_only_the_measured_one_says_more_of_it():
+    """How fast L2 is, and how long a read takes, no data sheet says: what nobody measured is left empty."""
+    assert all(4 << 20 <= row.l2_bytes <= 128 << 20 for row in DEVICES)
+    assert [row.name for row in DEVICES if row.l2 or row.latency] == ["H200"]
 
 
 @pytest.mark.parametrize("name, kind, teraflops", PEAKS)
