@@ -21,6 +21,7 @@ from .info import Info, info
 from .kernel import Kernel
 from .ladder import Ladder, ladder
 from .lessons import run
+from .measured import Measured
 from .ops import to_aos, to_soa
 from .profile import profile
 from .result import Result
@@ -38,6 +39,7 @@ __all__ = [
     "Kernel",
     "Ladder",
     "LimitError",
+    "Measured",
     "Result",
     "Roofline",
     "Stage",
