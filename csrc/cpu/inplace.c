@@ -76,7 +76,7 @@ static void load(const swap_job *job, char *scratch, const char *tile, int64_t r
 static void store(const swap_job *job, char *tile, const char *scratch, int64_t rows, int64_t columns)
 {
     if (job->log_size >= 0 && job->log_size < 4 && rows * job->item >= 16 && columns * job->item >= 16) {
-        job->kernels->turn[job->log_size](tile, job->row, scratch, job->pitch, rows, columns);
+        job->kernels->turn[job->log_size](&(gm_turn){tile, scratch, job->row, job->pitch, rows, columns, .count = 1});
         return;
     }
     gm_axis axis[] = {{rows, job->item, job->row}, {columns, job->pitch, job->column}};

@@ -12,6 +12,15 @@ int gm_thin_suits(const gm_plan *plan);
 /* Executes a plan that suits. */
 gm_move_fn gm_move_thin;
 
+/* dst[a * dst_pitch + b * size] = src[b * src_pitch + a * size] for a < na, b < nb, at `count` places. na and nb are at
+ * least 16 / size. */
+typedef struct gm_turn {
+    char *dst;
+    const char *src;
+    int64_t dst_pitch, src_pitch, na, nb;
+    int64_t count, dst_step, src_step;
+} gm_turn;
+
 typedef struct gm_thin_kernels {
     int window; /* bytes that a shuffle draws from one load; 0: no shuffles here */
     int pair;   /* loads that one term of a shuffle merges: 1 or 2 */
@@ -21,9 +30,7 @@ typedef struct gm_thin_kernels {
     void (*shuffle)(const gm_shuffle *program, char *dst, int64_t dst_step, const char *src, int64_t src_step,
                     int64_t count);
 
-    /* dst[a * dst_pitch + b * size] = src[b * src_pitch + a * size] for a < na, b < nb: items of 1 2 4 8 bytes by the
-     * logarithm of their size; na and nb are at least 16 / size. */
-    void (*turn[4])(char *dst, int64_t dst_pitch, const char *src, int64_t src_pitch, int64_t na, int64_t nb);
+    void (*turn[4])(const gm_turn *turn); /* items of 1 2 4 8 bytes by the logarithm of their size */
 
     const gm_weave_kernel *weaves; /* ended by c == 0; NULL: none here */
     gm_deal_fn *deal;              /* NULL: none here */

@@ -3,33 +3,47 @@
 #include "strided.h"
 #include <string.h>
 
-enum { LINE = 64, LEAST_RUN = 4 * LINE }; /* of shorter runs the last vector would be too much */
+enum {
+    LINE = 64,
+    LEAST_RUN = 4 * LINE, /* of shorter runs the last vector would be too much */
+    SMALL_TURN = 1 << 10, /* bytes: of larger matrices one after the other is faster */
+};
 
 /* Cycles for 64 bytes, measured on Zen 4; only their ratio matters. */
 enum { TERM_COST = 3, DENSE_TERM_COST = 2, VECTOR_COST = 2, TURN_COST = 9 };
 
-/* Walks the loops, the innermost one through the kernel itself where that repeats a program. `chunks` is the count of
- * the loop along the chunk axis.
- * Nothing here may load in one piece what was just stored in two: the processor would have to wait until both stores
- * have left its queue, and they stand there behind the streaming stores of the block before. */
+/* Walks the loops, the innermost one through the kernel itself where its setting up would show. `chunks` is the count
+ * of the loop along the chunk axis. Nothing here may load in one piece what was just stored in two: the processor would
+ * have to wait until both stores have left its queue, and they stand there behind the streaming stores of the block
+ * before. */
 static void run_loops(const gm_fill *fill, char *dst, const char *src, int64_t n, int64_t chunks)
 {
     int64_t index[GM_MAX_NDIM];
     const gm_fill_loop *loops = fill->loop;
-    int outer = fill->nloops - (fill->kind == GM_FILL_SHUFFLE);
     int turns = fill->kind == GM_FILL_TURN; /* a shuffle has no axes a and b: they are -1 */
     const gm_axis *a = &fill->axis[turns ? fill->a : 0], *b = &fill->axis[turns ? fill->b : 0];
-    int64_t na = fill->a == fill->split_at ? n : a->len, nb = fill->b == fill->split_at ? n : b->len;
+    gm_turn turn = {.dst_pitch = a->dst,
+                    .src_pitch = b->src,
+                    .na = fill->a == fill->split_at ? n : a->len,
+                    .nb = fill->b == fill->split_at ? n : b->len,
+                    .count = 1};
+    int outer = fill->nloops;
+    if (!turns || turn.na * turn.nb * fill->item <= SMALL_TURN) {
+        const gm_fill_loop *last = &loops[--outer];
+        turn.count = last->axis == fill->chunk ? chunks : last->axis == fill->split_at ? n : last->count;
+        turn.dst_step = last->dst;
+        turn.src_step = last->src;
+    }
 
     for (int i = 0; i < outer; i++)
         index[i] = 0;
     for (;;) {
         if (turns) {
-            fill->kernels->turn[fill->log_size](dst, a->dst, src, b->src, na, nb);
+            turn.dst = dst;
+            turn.src = src;
+            fill->kernels->turn[fill->log_size](&turn);
         } else {
-            const gm_fill_loop *last = &loops[outer];
-            int64_t count = last->axis == fill->chunk ? chunks : last->axis == fill->split_at ? n : last->count;
-            fill->kernels->shuffle(fill->program, dst, last->dst, src, last->src, count);
+            fill->kernels->shuffle(fill->program, dst, turn.dst_step, src, turn.src_step, turn.count);
         }
         int i = outer - 1;
         for (; i >= 0; i--) {
@@ -69,8 +83,8 @@ void gm_fill_run(const gm_fill *fill, char *dst, const char *src, int64_t n)
         run_loops(fill, dst + (len - fill->chunk_len) * chunk->dst, src + (len - fill->chunk_len) * chunk->src, n, 1);
 }
 
-/* The loops round the kernel: the axes that it does not walk by itself, the longest innermost, where a program is
- * repeated without a new call. */
+/* The loops round the kernel: the axes that it does not walk by itself, the longest innermost, which the kernel repeats
+ * without a new call. */
 static void list_loops(gm_fill *fill)
 {
     int longest = 0;
@@ -85,8 +99,6 @@ static void list_loops(gm_fill *fill)
             longest = fill->nloops;
         fill->nloops++;
     }
-    if (fill->kind != GM_FILL_SHUFFLE)
-        return;
     if (fill->nloops == 0)
         fill->loop[fill->nloops++] = (gm_fill_loop){1, 0, 0, GM_MAX_NDIM};
     gm_fill_loop innermost = fill->loop[longest];

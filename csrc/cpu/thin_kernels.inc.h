@@ -80,7 +80,8 @@ static inline int64_t thin_min(int64_t a, int64_t b)
 }
 
 /* Three ways to fill the lanes: blocks side by side along a (one wide load, narrow stores), along b (narrow loads, one
- * wide store), or anywhere. Blocks at an edge overlap their neighbours: what is written twice is the same. */
+ * wide store), or anywhere, which is also for what the first two leave over where that is little. Blocks at an edge
+ * overlap their neighbours: what is written twice is the same. */
 #    define THIN_TURN(bits)                                                                                            \
         enum { THIN_G##bits = 128 / bits };                                                                            \
                                                                                                                        \
@@ -99,54 +100,82 @@ static inline int64_t thin_min(int64_t a, int64_t b)
             }                                                                                                          \
         }                                                                                                              \
                                                                                                                        \
-        static void thin_turn_##bits(char *dst, int64_t dst_pitch, const char *src, int64_t src_pitch, int64_t na,     \
-                                     int64_t nb)                                                                       \
+        /* At each of `count` places; the innermost loop is that over the places, so that all else stays in registers. \
+         */                                                                                                            \
+        static void thin_pieces_##bits(const gm_turn *t, char *dst, const char *src, int64_t na, int64_t nb)           \
         {                                                                                                              \
-            enum { G = THIN_G##bits, SIZE = bits / 8, WIDE = G * THIN_LANES };                                         \
+            enum { G = THIN_G##bits, SIZE = bits / 8 };                                                                \
+            int64_t across = (na + G - 1) / G, blocks = across * ((nb + G - 1) / G);                                   \
             thin_vec row[G];                                                                                           \
-            if (nb >= WIDE) {                                                                                          \
-                for (int64_t b = 0; b < nb; b += WIDE) {                                                               \
-                    int64_t b0 = thin_min(b, nb - WIDE);                                                               \
-                    for (int64_t a = 0; a < na; a += G) {                                                              \
-                        int64_t a0 = thin_min(a, na - G);                                                              \
+            for (int64_t block = 0; block < blocks; block += THIN_LANES) {                                             \
+                const char *from[THIN_LANES];                                                                          \
+                char *to[THIN_LANES];                                                                                  \
+                for (int l = 0; l < THIN_LANES; l++) {                                                                 \
+                    int64_t at = thin_min(block + l, blocks - 1);                                                      \
+                    int64_t a0 = thin_min(at % across * G, na - G), b0 = thin_min(at / across * G, nb - G);            \
+                    from[l] = src + b0 * t->src_pitch + a0 * SIZE;                                                     \
+                    to[l] = dst + a0 * t->dst_pitch + b0 * SIZE;                                                       \
+                }                                                                                                      \
+                for (int64_t n = 0; n < t->count; n++) {                                                               \
+                    THIN_UNROLL for (int i = 0; i < G; i++) row[i] =                                                   \
+                        thin_gather(from, n * t->src_step + i * t->src_pitch);                                         \
+                    thin_rounds_##bits(row);                                                                           \
+                    THIN_UNROLL for (int i = 0; i < G; i++)                                                            \
+                        thin_scatter(to, n * t->dst_step + i * t->dst_pitch, row[i]);                                  \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+                                                                                                                       \
+        static void thin_turn_##bits(const gm_turn *t)                                                                 \
+        {                                                                                                              \
+            enum { G = THIN_G##bits, SIZE = bits / 8, WIDE = G * THIN_LANES, FEW = WIDE / 2 };                         \
+            thin_vec row[G];                                                                                           \
+            if (t->nb >= WIDE) {                                                                                       \
+                int64_t rest = t->nb % WIDE, wide = rest <= FEW ? t->nb - rest : t->nb;                                \
+                for (int64_t b = 0; b < wide; b += WIDE) {                                                             \
+                    int64_t b0 = thin_min(b, t->nb - WIDE);                                                            \
+                    for (int64_t a = 0; a < t->na; a += G) {                                                           \
+                        int64_t a0 = thin_min(a, t->na - G);                                                           \
                         const char *from[THIN_LANES];                                                                  \
-                        char *to = dst + a0 * dst_pitch + b0 * SIZE;                                                   \
+                        char *to = t->dst + a0 * t->dst_pitch + b0 * SIZE;                                             \
                         THIN_UNROLL for (int l = 0; l < THIN_LANES; l++) from[l] =                                     \
-                            src + (b0 + l * G) * src_pitch + a0 * SIZE;                                                \
-                        THIN_UNROLL for (int i = 0; i < G; i++) row[i] = thin_gather(from, i * src_pitch);             \
-                        thin_rounds_##bits(row);                                                                       \
-                        THIN_UNROLL for (int i = 0; i < G; i++) THIN_STORE(to + i * dst_pitch, row[i]);                \
+                            t->src + (b0 + l * G) * t->src_pitch + a0 * SIZE;                                          \
+                        for (int64_t n = 0; n < t->count; n++, to += t->dst_step) {                                    \
+                            THIN_UNROLL for (int i = 0; i < G; i++) row[i] =                                           \
+                                thin_gather(from, n * t->src_step + i * t->src_pitch);                                 \
+                            thin_rounds_##bits(row);                                                                   \
+                            THIN_UNROLL for (int i = 0; i < G; i++) THIN_STORE(to + i * t->dst_pitch, row[i]);         \
+                        }                                                                                              \
                     }                                                                                                  \
                 }                                                                                                      \
-            } else if (na >= WIDE) {                                                                                   \
-                for (int64_t a = 0; a < na; a += WIDE) {                                                               \
-                    int64_t a0 = thin_min(a, na - WIDE);                                                               \
-                    for (int64_t b = 0; b < nb; b += G) {                                                              \
-                        int64_t b0 = thin_min(b, nb - G);                                                              \
-                        const char *from = src + b0 * src_pitch + a0 * SIZE;                                           \
+                if (wide < t->nb) {                                                                                    \
+                    int64_t b0 = thin_min(wide, t->nb - G);                                                            \
+                    thin_pieces_##bits(t, t->dst + b0 * SIZE, t->src + b0 * t->src_pitch, t->na, t->nb - b0);          \
+                }                                                                                                      \
+            } else if (t->na >= WIDE) {                                                                                \
+                int64_t rest = t->na % WIDE, wide = rest <= FEW ? t->na - rest : t->na;                                \
+                for (int64_t a = 0; a < wide; a += WIDE) {                                                             \
+                    int64_t a0 = thin_min(a, t->na - WIDE);                                                            \
+                    for (int64_t b = 0; b < t->nb; b += G) {                                                           \
+                        int64_t b0 = thin_min(b, t->nb - G);                                                           \
+                        const char *from = t->src + b0 * t->src_pitch + a0 * SIZE;                                     \
                         char *to[THIN_LANES];                                                                          \
                         THIN_UNROLL for (int l = 0; l < THIN_LANES; l++) to[l] =                                       \
-                            dst + (a0 + l * G) * dst_pitch + b0 * SIZE;                                                \
-                        THIN_UNROLL for (int i = 0; i < G; i++) row[i] = THIN_LOAD(from + i * src_pitch);              \
-                        thin_rounds_##bits(row);                                                                       \
-                        THIN_UNROLL for (int i = 0; i < G; i++) thin_scatter(to, i *dst_pitch, row[i]);                \
+                            t->dst + (a0 + l * G) * t->dst_pitch + b0 * SIZE;                                          \
+                        for (int64_t n = 0; n < t->count; n++, from += t->src_step) {                                  \
+                            THIN_UNROLL for (int i = 0; i < G; i++) row[i] = THIN_LOAD(from + i * t->src_pitch);       \
+                            thin_rounds_##bits(row);                                                                   \
+                            THIN_UNROLL for (int i = 0; i < G; i++)                                                    \
+                                thin_scatter(to, n * t->dst_step + i * t->dst_pitch, row[i]);                          \
+                        }                                                                                              \
                     }                                                                                                  \
+                }                                                                                                      \
+                if (wide < t->na) {                                                                                    \
+                    int64_t a0 = thin_min(wide, t->na - G);                                                            \
+                    thin_pieces_##bits(t, t->dst + a0 * t->dst_pitch, t->src + a0 * SIZE, t->na - a0, t->nb);          \
                 }                                                                                                      \
             } else {                                                                                                   \
-                int64_t across = (na + G - 1) / G, blocks = across * ((nb + G - 1) / G);                               \
-                for (int64_t block = 0; block < blocks; block += THIN_LANES) {                                         \
-                    const char *from[THIN_LANES];                                                                      \
-                    char *to[THIN_LANES];                                                                              \
-                    for (int l = 0; l < THIN_LANES; l++) {                                                             \
-                        int64_t at = thin_min(block + l, blocks - 1);                                                  \
-                        int64_t a0 = thin_min(at % across * G, na - G), b0 = thin_min(at / across * G, nb - G);        \
-                        from[l] = src + b0 * src_pitch + a0 * SIZE;                                                    \
-                        to[l] = dst + a0 * dst_pitch + b0 * SIZE;                                                      \
-                    }                                                                                                  \
-                    THIN_UNROLL for (int i = 0; i < G; i++) row[i] = thin_gather(from, i * src_pitch);                 \
-                    thin_rounds_##bits(row);                                                                           \
-                    THIN_UNROLL for (int i = 0; i < G; i++) thin_scatter(to, i *dst_pitch, row[i]);                    \
-                }                                                                                                      \
+                thin_pieces_##bits(t, t->dst, t->src, t->na, t->nb);                                                   \
             }                                                                                                          \
         }
 
