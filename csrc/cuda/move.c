@@ -9,6 +9,7 @@
 #include "planes.h"
 #include "tile.h"
 #include "walk.h"
+#include "weave.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@ typedef struct gm_prepared {
         unsigned long long end[2];
         long long vectors;
         gm_rows rows;
+        gm_weave weave;
         gm_planes planes;
         gm_matrix matrix;
         gm_tile tile;
@@ -44,7 +46,7 @@ typedef struct gm_movement {
     int unit; /* the widest access that fits both sides everywhere */
 } gm_movement;
 
-/* One kernel for each width of access: name_1 ... name_16. */
+/* One kernel for each width of access, or number of fields: name_1 ... name_16. */
 static int sized(const char *name, int size)
 {
     char full[64];
@@ -84,6 +86,17 @@ static int move_rows(const gm_movement *move, gm_prepared *to)
         return 0;
     gm_rows_make(rows, move->plan, move->dst, move->src);
     return prepared(to, gm_entry_find("move_rows"), gm_pieces(rows->all, THREADS * ROWS_PIECES), THREADS, 0, 1);
+}
+
+static int move_weave(const gm_movement *move, gm_prepared *to)
+{
+    gm_weave_launch made;
+
+    if (!gm_weave_make(&made, move->plan, move->dst, move->src))
+        return 0;
+    to->parameter.weave = made.weave;
+    return prepared(to, sized(made.weaves ? "move_weave" : "move_unweave", made.fields), made.blocks, made.threads,
+                    made.shared, 0);
 }
 
 static int move_planes(const gm_movement *move, gm_prepared *to)
@@ -140,7 +153,8 @@ static int is_for(const gm_prepared *made, const gm_gpu *gpu, const gm_plan *pla
  * look at no more of an address than its place in a line of memory; only what bounds the source moves with it. */
 static gm_prepared *prepare(const gm_gpu *gpu, const gm_plan *plan, char *dst, const char *src)
 {
-    static gm_family_fn *const families[] = {move_flat, move_rows, move_planes, move_matrix, move_tile, move_general};
+    static gm_family_fn *const families[] = {move_flat,   move_rows, move_weave,  move_planes,
+                                             move_matrix, move_tile, move_general};
     static _Thread_local gm_prepared kept[KEPT];
     static _Thread_local unsigned oldest;
 

@@ -12,6 +12,9 @@
 #include "../../csrc/kernels/sum_run.cu"
 #include "../../csrc/kernels/planes.cu"
 #include "../../csrc/kernels/tile.cu"
+#undef GM_KERNEL
+#undef GM_KERNELS
+#include "../../csrc/kernels/weave.cu"
 
 extern "C" {
 #include "../../csrc/cuda/matrix.h"
@@ -19,6 +22,7 @@ extern "C" {
 #include "../../csrc/cuda/planes.h"
 #include "../../csrc/cuda/tile.h"
 #include "../../csrc/cuda/walk.h"
+#include "../../csrc/cuda/weave.h"
 }
 
 #include <cstdio>
@@ -41,22 +45,23 @@ struct gm_case {
 
 // Shapes that tiles, thin arrays, small matrices and long rows are made for; steps with gaps, reversed axes, any start.
 // From kind 6 on dense permutations that move the last axis: matrices; kind 8 has whole vectors everywhere, kind 9
-// records of few fields.
+// records of few fields; kind 10 bytes of two to four fields in whole vectors, perhaps with an axis beside them.
 static gm_case draw_case()
 {
     static const int items[] = {1, 2, 4, 8, 16, 3, 12, 24, 6, 32, 80, 300};
     enum { MOST_BYTES = 400000 };
     gm_case made = {};
     int64_t count = 1, shape[8], step[8];
-    int kind = std::min(draw(0, 11), 9), order[8];
+    int drawn = draw(0, 13), kind = drawn > 11 ? 10 : std::min(drawn, 9), order[8];
     bool dense = kind >= 6;
 
-    made.item = items[draw(0, kind == 9 ? 3 : dense ? 4 : 11)];
-    made.ndim = kind == 8 ? 2 : kind == 9 ? 2 + !draw(0, 2) : dense ? draw(2, 4) : draw(1, 5);
-    int long_axis = draw(0, made.ndim - 1);
+    made.item = items[kind == 10 ? 0 : draw(0, kind == 9 ? 3 : dense ? 4 : 11)];
+    made.ndim = kind == 8 ? 2 : kind >= 9 ? 2 + !draw(0, 2) : dense ? draw(2, 4) : draw(1, 5);
+    int long_axis = kind == 10 ? made.ndim - 1 - draw(0, 1) : draw(0, made.ndim - 1);
     for (int i = 0; i < made.ndim; i++) {
         bool longest = (kind == 3 && i == 0) || (kind == 4 && i == made.ndim - 1) || (kind == 9 && i == long_axis);
-        shape[i] = longest     ? draw(500, 6000)
+        shape[i] = kind == 10  ? i == long_axis ? 16 * draw(1, 100) : draw(2, 4)
+                   : longest   ? draw(500, 6000)
                    : kind == 0 ? draw(1, 9)
                    : kind == 5 ? 16 * draw(1, 4)
                    : kind == 9 ? draw(2, made.ndim == 2 ? 40 : 6)
@@ -68,9 +73,12 @@ static gm_case draw_case()
         count *= shape[i];
         order[i] = i;
     }
-    do
-        std::shuffle(order, order + made.ndim, generator);
-    while (dense && order[made.ndim - 1] == made.ndim - 1);
+    if (kind == 10)
+        std::swap(order[made.ndim - 1], order[made.ndim - 2]);
+    else
+        do
+            std::shuffle(order, order + made.ndim, generator);
+        while (dense && order[made.ndim - 1] == made.ndim - 1);
     int64_t next = made.item;
     for (int i = made.ndim - 1; i >= 0; i--) {
         int gap = dense ? 9 : draw(0, 9);
@@ -91,8 +99,8 @@ static gm_case draw_case()
         next = next * made.shape[i] + (draw(0, dense ? 20 : 9) == 0 ? draw(0, 3) * (draw(0, 1) ? 16 : 1) : 0);
     }
     made.dst_span = next;
-    made.src_shift = draw(0, 2) || kind == 8 ? 0 : draw(0, 15);
-    made.dst_shift = draw(0, 2) || kind == 8 ? 0 : draw(0, 15);
+    made.src_shift = draw(0, 2) || kind == 8 || kind == 10 ? 0 : draw(0, 15);
+    made.dst_shift = draw(0, 2) || kind == 8 || kind == 10 ? 0 : draw(0, 15);
     return made;
 }
 
@@ -122,7 +130,7 @@ static void move_plainly(const gm_case &test, char *dst, const char *src, int ax
         }                                                                                                              \
     }
 
-enum gm_way { GENERAL, ROWS, MATRICES, PLANES, TILES, WAYS };
+enum gm_way { GENERAL, ROWS, MATRICES, PLANES, WEAVES, TILES, WAYS };
 
 // In the order of gm_matrix_tiles.
 static void (*const matrix_kernels[])(char *, const char *, const gm_matrix) = {
@@ -140,6 +148,7 @@ static bool move(gm_way way, const gm_plan &plan, char *dst, const char *src)
     static gm_matrix_launch matrix;
     static gm_tile_launch tile;
     static gm_planes_launch planes;
+    static gm_weave_launch weave;
     static gm_rows rows;
     static gm_walk walk;
 
@@ -179,6 +188,15 @@ static bool move(gm_way way, const gm_plan &plan, char *dst, const char *src)
                           : unit == 4      ? move_records_4
                                            : move_records_8;
             kernel(dst, src, planes.planes);
+        });
+        return true;
+    case WEAVES:
+        if (!gm_weave_make(&weave, &plan, dst, src))
+            return false;
+        launch(weave.blocks, weave.threads, [&] {
+            static void (*const kernels[2][3])(char *, const char *, const gm_weave) = {
+                {move_unweave_2, move_unweave_3, move_unweave_4}, {move_weave_2, move_weave_3, move_weave_4}};
+            kernels[weave.weaves][weave.fields - 2](dst, src, weave.weave);
         });
         return true;
     default:
@@ -228,7 +246,7 @@ int main(int argc, char **argv)
             taken[way]++;
             if (memcmp(result, wanted.data(), dst_bytes) == 0)
                 continue;
-            static const char *const names[] = {"general", "rows", "matrices", "planes", "tiles"};
+            static const char *const names[] = {"general", "rows", "matrices", "planes", "weaves", "tiles"};
             printf("%s, case %d: items of %lld bytes, shifts %d and %d, axes (length, src, dst)", names[way], i,
                    (long long)test.item, test.src_shift, test.dst_shift);
             for (int k = 0; k < test.ndim; k++)
@@ -239,7 +257,7 @@ int main(int argc, char **argv)
         free(source);
         free(result);
     }
-    printf("%d general, %d rows, %d matrices, %d planes, %d tiles\n", taken[GENERAL], taken[ROWS], taken[MATRICES],
-           taken[PLANES], taken[TILES]);
-    return taken[TILES] == 0 || taken[MATRICES] == 0 || taken[PLANES] == 0;
+    printf("%d general, %d rows, %d matrices, %d planes, %d weaves, %d tiles\n", taken[GENERAL], taken[ROWS],
+           taken[MATRICES], taken[PLANES], taken[WEAVES], taken[TILES]);
+    return taken[TILES] == 0 || taken[MATRICES] == 0 || taken[PLANES] == 0 || taken[WEAVES] == 0;
 }
