@@ -213,16 +213,29 @@ class Sweep(Shown):
         return plot_sweep(self, ax)
 
     def tables(self) -> list[Table]:
-        """A row a value of the axis, a column a contestant: GB/s, or what was counted."""
+        """A row a value of the axis, a column a contestant: GB/s, or what was counted.
+
+        Of several types a row a contestant, a column a type, and in each cell where on the axis it stands, too.
+        """
         series = self.series()
-        types = {dtype for _, dtype in series}
-        columns = [Column(self.over), *(Column(" ".join([n, *([t] if len(types) > 1 else [])])) for n, t in series)]
-        values = sorted({point.x for point in self.points})
-        by = {key: {point.x: point for point in points} for key, points in series.items()}
-        rows = [[label(self.over, x), *(self._cell(found.get(x)) for found in by.values())] for x in values]
+        types = list(dict.fromkeys(dtype for _, dtype in series))
+        if len(types) > 1:
+            columns = [Column("stage", "left"), *(Column(dtype) for dtype in types)]
+            names = dict.fromkeys(name for name, _ in series)
+            rows = [[name, *(self._placed(series.get((name, dtype), [])) for dtype in types)] for name in names]
+        else:
+            columns = [Column(self.over), *(Column(name) for name, _ in series)]
+            by = {key: {point.x: point for point in points} for key, points in series.items()}
+            values = sorted({point.x for point in self.points})
+            rows = [[label(self.over, x), *(self._cell(found.get(x)) for found in by.values())] for x in values]
         what = "sectors of an executed load, store" if self.counted else "GB/s that must move, medians"
         title = f"{self.lesson} over {AXES[self.over]}, {self.place}"
         return [Table(f"{title}: {what}", columns, rows, self.notes)]
+
+    def _placed(self, points: Sequence[Point]) -> str:
+        """The cells of some points, each behind its value of the axis; a reference has none."""
+        cells = [(f"{label(self.over, p.x)}: " if p.kind == "stage" else "") + self._cell(p) for p in points]
+        return ", ".join(cells)
 
     def _cell(self, point: Point | None) -> str:
         if point is None:

@@ -192,6 +192,15 @@ def test_a_sweep_comes_back_from_its_json(tmp_path):
     assert again.environment["cpu"]
 
 
+def test_a_sweep_of_several_types_is_a_table_of_them():
+    text = str(Sweep.read(DATA / "h200" / "sweep-flight.json")).splitlines()
+    assert text[1].split() == ["stage", "uint8", "int16", "float32", "float64", "complex128"]
+    lines = {line.split()[0]: line.split() for line in text[3:]}
+    assert lines["scalar"][1:6] == ["2", "KiB:", "830.1", "4", "KiB:"]
+    assert lines["memcpy"][1:3] == ["4216", "4227"]
+    assert max(map(len, text)) < 120
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": "gpumem.bench/1"}', '{"schema": "gpumem.sweep/1"}'])
 def test_other_files_are_refused(tmp_path, text):
     (tmp_path / "a.json").write_text(text)
