@@ -7,6 +7,7 @@ the fill makes the cache cold, and takes so long that all is queued before the d
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Sequence
 from timeit import Timer
 from typing import Any
@@ -20,6 +21,7 @@ LEGACY = 1  # the default stream, by the handle that is never mistaken for none
 FLUSH = 256 << 20  # bytes that are filled before each call, or four times the cache where that is more
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 L2_BYTES, CLOCK_KHZ = 38, 13  # CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, _CLOCK_RATE
+LONGEST = 60.0  # seconds that a launch may take
 RANDOM = 16 << 20  # bytes of random data, which are laid side by side
 
 
@@ -55,7 +57,7 @@ class Clock:
         return self
 
     def __exit__(self, *why: object) -> None:
-        for event in self._events:
+        for event in [] if self.device.stuck else self._events:
             self.device.call("cuEventDestroy_v2", event)
         self._memory.__exit__(None, None, None)
 
@@ -68,7 +70,7 @@ class Clock:
         device.call("cuEventRecord", first, None)
         call()
         device.call("cuEventRecord", last, None)
-        device.call("cuEventSynchronize", last)
+        device.wait(LONGEST)
         took = ctypes.c_float()
         device.call("cuEventElapsedTime", ctypes.byref(took), first, last)
         return took.value / 1e3
@@ -107,23 +109,34 @@ class _DeviceTimer(Timer):
         return sum(self._clock.seconds(self._call, self._before) for _ in range(number))
 
 
+_VARIABLE = re.compile(rb"^\s*(?:\.\w+\s+)*\.global\s+\.", re.MULTILINE)  # that a launch may leave changed
+
+
 def time_job(job: Job, rounds: int) -> tuple[list[float], list[bytes]]:
-    """Seconds of a launch, once a round, each from the same bytes in every buffer; and the buffers after a launch."""
+    """Seconds of a launch, once a round, each from the same bytes in every buffer; and the buffers after a launch.
+
+    Variables of the module, too, are before each launch as they are declared: the module is loaded anew.
+    """
     sizes = [len(data) for data in job.buffers]
     with Clock() as clock:
         device = clock.device
-        function = device.function(job.code, job.kernel, job.shared)
+        code = device.loaded(job.code, job.kernel, job.shared)
+        anew = _VARIABLE.search(job.code) is not None
         with device.memory(*sizes, *sizes) as pieces:
             used, kept = pieces[: len(sizes)], pieces[len(sizes) :]
             for address, data in zip(kept, job.buffers, strict=True):
                 device.upload(address, data)
 
             def restore() -> None:
+                nonlocal code
+                if anew:
+                    device.call("cuModuleUnload", code[0])
+                    code = device.loaded(job.code, job.kernel, job.shared)
                 for to, source, count in zip(used, kept, sizes, strict=True):
                     if count:
                         clock.copy(to, source, count)
 
-            timer = clock.timer(lambda: start(device, function, job, used), restore)
+            timer = clock.timer(lambda: start(device, code[1], job, used), restore)
             timer.timeit(1)
             after = [device.download(address, count) for address, count in zip(used, sizes, strict=True)]
             return interleave({job.kernel: timer}, rounds)[job.kernel], after

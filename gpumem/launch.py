@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import pickle
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ _PARAMETERS, _PARAMETER_BYTES, _END = 1, 2, 0  # CU_LAUNCH_PARAM_*
 _DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _LOG, _LOG_BYTES, _LINES = 5, 6, 13  # CU_JIT_ERROR_LOG_BUFFER, its size, CU_JIT_GENERATE_LINE_INFO
 _LOG_SIZE = 8192
+_NOT_READY = 600  # CUDA_ERROR_NOT_READY
+_SPIN = 1e-3  # seconds: asking again and again, then that long between
 
 
 class DriverError(RuntimeError):
@@ -58,6 +61,7 @@ class Device:
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         self.call("cuCtxSetCurrent", context)
         self._ordinal = device
+        self.stuck = False  # something runs that does not end
 
     def attribute(self, number: int) -> int:
         """A CU_DEVICE_ATTRIBUTE of the device; 0 where the driver does not know it."""
@@ -75,6 +79,10 @@ class Device:
 
     def function(self, code: bytes, name: str, shared: int) -> ctypes.c_void_p:
         """A kernel of PTX or machine code, which may use that much dynamic shared memory."""
+        return self.loaded(code, name, shared)[1]
+
+    def loaded(self, code: bytes, name: str, shared: int) -> tuple[ctypes.c_void_p, ctypes.c_void_p]:
+        """The same with its module, whose variables are as they are declared."""
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         log = ctypes.create_string_buffer(_LOG_SIZE)
         keys = (ctypes.c_int * 3)(_LOG, _LOG_BYTES, _LINES)
@@ -87,7 +95,25 @@ class Device:
         self.call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
         if shared:  # more than 48 KiB, the static ones counted in, have to be asked for
             self.call("cuFuncSetAttribute", function, _DYNAMIC_SHARED, shared)
-        return function
+        return module, function
+
+    def wait(self, seconds: float) -> None:
+        """Waits until the default stream is idle; Ctrl-C ends it. Raises DriverError where that takes longer.
+
+        What still runs then ends with this process alone, and no call that waits for it returns: memory is not given
+        back any more.
+        """
+        began = time.monotonic()
+        self.stuck = True
+        while (result := self._cuda.cuStreamQuery(None)) == _NOT_READY:
+            waited = time.monotonic() - began
+            if waited > seconds:
+                raise DriverError(f"a launch did not end in {seconds:g} s: does it wait for blocks that cannot start?")
+            if waited > _SPIN:
+                time.sleep(_SPIN)
+        self.stuck = False
+        if result:
+            self.call("cuStreamQuery", None)
 
     def allocate(self, count: int) -> ctypes.c_uint64:
         """Memory of the device."""
@@ -104,7 +130,7 @@ class Device:
                 pieces.append(self.allocate(count))
             yield pieces
         finally:
-            for piece in pieces:
+            for piece in [] if self.stuck else pieces:
                 with suppress(DriverError):  # after a fault the context gives nothing back, and that has been told
                     self.call("cuMemFree_v2", piece)
 

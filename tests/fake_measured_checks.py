@@ -28,9 +28,9 @@ def small(monkeypatch):
     monkeypatch.setattr(speeds, "ROUNDS", 3)
     speeds.of_gpu.cache_clear()
     driver.said()
-    before = driver.memories
-    yield
-    assert driver.memories == before
+    left = {"memories": driver.memories}
+    yield left
+    assert driver.memories == left["memories"]
 
 
 def arrays():
@@ -93,6 +93,27 @@ def test_every_launch_begins_with_the_same_bytes():
     driver.said()
     with Clock() as clock:
         assert clock.seconds(lambda: None) == 0
+
+
+def test_variables_of_the_module_are_as_declared_each_time():
+    """A counter that a launch leaves changed would lead the next one out of its array."""
+    text = ADD.replace(".visible .entry add", ".global .align 4 .u32 counter;\n.visible .entry add")
+    for given, loads in ((text, 1 + 5), (ADD, 1)):  # a look at the results, a warm-up, three rounds
+        driver.said()
+        gpumem.Kernel(given).measure(COUNT // 128, 128, *arrays(), COUNT, repeat=3)
+        said = driver.said()
+        assert said.count("cuModuleLoadDataEx") == loads
+        assert said.count("cuModuleUnload") == loads - 1
+
+
+def test_a_launch_that_does_not_end_is_told(monkeypatch, small):
+    devices.device()
+    monkeypatch.setattr(device_clock, "LONGEST", -1.0)
+    with pytest.raises(DriverError, match="a launch did not end in -1 s"):
+        gpumem.Kernel(ADD).measure(COUNT // 128, 128, *arrays(), COUNT, repeat=1)
+    assert driver.memories > small["memories"]  # what runs still has it
+    small["memories"] = driver.memories
+    driver.run()
 
 
 def test_results_that_are_not_those_of_the_lens_are_told():
