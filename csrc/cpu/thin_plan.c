@@ -2,7 +2,8 @@
 #include <stdlib.h>
 
 enum {
-    LONG_RUN = 512,          /* from here on a longer run is no faster */
+    LONG_RUN = 512,          /* of cuts that have runs as long as this none is better than another */
+    STEP_RUN = 1 << 10,      /* bytes that the runs of a block should have */
     SMALL_BLOCK = 4 << 10,   /* from here on the cost of starting a block no longer shows */
     LARGE_BLOCK = 192 << 10, /* source and image of a block share the second-level cache with the next block's source */
     LOOSE = 8,               /* a source of which at least 1 / LOOSE is wanted counts as one run */
@@ -55,9 +56,9 @@ static int cut_along(gm_thin_plan *cut, const gm_plan *plan, int m)
     int joined = llabs(split->src) <= LOOSE * at_least(src_dense, 64);
     cut->src_run = joined ? at_least(llabs(split->src), 1) : src_dense;
 
-    int64_t step = LONG_RUN / cut->dst_run + 1;
+    int64_t step = (STEP_RUN - 1) / cut->dst_run + 1;
     if (joined)
-        step = at_least(step, LONG_RUN / cut->src_run + 1);
+        step = at_least(step, (STEP_RUN - 1) / cut->src_run + 1);
     step = at_most(at_least(step, SMALL_BLOCK / cut->cell), LARGE_BLOCK / cut->cell);
     if (step >= 64)
         step = step / 64 * 64;
