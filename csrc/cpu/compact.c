@@ -43,13 +43,15 @@ static int lay_out_gaps(layout *l, const gm_plan *plan)
 }
 
 /* Innermost the long axis, then the destination's short one, then the source's: if a slab's rows will be long. Where
- * both are very short, or items large, byte shuffles and small tiles take one step and are faster. */
+ * both are very short, or items large, or not small and neither axis very short, byte shuffles and small tiles take one
+ * step and are faster. */
 static int lay_out_weaves(layout *l, const gm_cpu *cpu, const gm_plan *plan)
 {
     int s = plan->src_axis, d = plan->dst_axis, n = 0;
     if (!cpu->isa->thin || !cpu->isa->thin->weaves || s < 0 || d < 0 || plan->axis[s].len > GM_WEAVE_MOST ||
         plan->axis[d].len > GM_WEAVE_MOST || plan->axis[s].len * plan->axis[d].len * LONG_ROW > SLAB ||
-        (plan->axis[s].len <= VERY_SHORT && plan->axis[d].len <= VERY_SHORT) || plan->item >= 8)
+        (plan->axis[s].len <= VERY_SHORT && plan->axis[d].len <= VERY_SHORT) || plan->item >= 8 ||
+        (plan->item == 4 && plan->axis[s].len > VERY_SHORT && plan->axis[d].len > VERY_SHORT))
         return 0;
     while (n < plan->naxes &&
            (plan->axis[n].src != plan->axis[s].len * plan->item || plan->axis[n].dst != plan->axis[d].len * plan->item))
