@@ -115,6 +115,11 @@ class Device:
         """The fields by name."""
         return {**vars(self), "l2": list(self.l2), "peaks": dict(self.peaks)}
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Device:
+        """What `to_dict` wrote."""
+        return cls(**{**data, "l2": tuple(data["l2"])})
+
 
 def rates_of(capability: int) -> Mapping[str, int]:
     """The rates of a compute capability, or of the newest one before it."""

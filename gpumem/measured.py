@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,12 @@ from .table import Column, Shown, Table
 from .timing import ROUNDS, Spread, interleave
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from .trace import Trace
+
+
+SCHEMA = "gpumem.measured/1"
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,7 +69,7 @@ class Measured(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         return {
-            "schema": "gpumem.measured/1",
+            "schema": SCHEMA,
             "device": self.device.to_dict(),
             "samples": list(self.samples),
             "least": self.least,
@@ -75,6 +80,22 @@ class Measured(Shown):
     def to_json(self) -> str:
         """The same as JSON."""
         return json.dumps(self.to_dict(), indent=1)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Measured:
+        """What `to_dict` wrote. Raises UsageError where `data` is none."""
+        from .trace import Trace
+
+        if data.get("schema") != SCHEMA:
+            raise UsageError(f"no measured launch: schema {data.get('schema')!r} instead of {SCHEMA!r}")
+        where = Device.from_dict(data["device"])
+        return cls(Trace.from_dict(data["trace"]), where, tuple(data["samples"]), tuple(data["notes"]))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Under the roof of the device, as traced and as measured. Needs matplotlib (pip install 'gpumem[plot]')."""
+        from .roofline import roofline
+
+        return roofline(self, device=self.device).plot(ax)
 
     def tables(self) -> list[Table]:
         """One row: the time, the bandwidth of the bytes that memory must move, and the least time."""

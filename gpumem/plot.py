@@ -335,6 +335,13 @@ def draw_roofline(data: Mapping[str, Any]) -> Axes:
     return Roofline.from_dict(data).plot()
 
 
+def draw_measured(data: Mapping[str, Any]) -> Axes:
+    """A recorded launch, traced and timed."""
+    from .measured import Measured
+
+    return Measured.from_dict(data).plot()
+
+
 def draw_estimates(data: Mapping[str, Any]) -> Axes:
     """Recorded estimates."""
     from .estimate import Estimates
@@ -347,6 +354,7 @@ DRAW: dict[str, Callable[[Mapping[str, Any]], Axes]] = {
     "gpumem.ladder/1": draw_ladder,
     "gpumem.bench/1": draw_result,
     "gpumem.roofline/1": draw_roofline,
+    "gpumem.measured/1": draw_measured,
     "gpumem.estimates/1": draw_estimates,
 }
 

@@ -107,8 +107,7 @@ class Roofline(Shown):
             raise UsageError(f"no roofline: schema {data.get('schema')!r} instead of 'gpumem.roofline/1'")
         drop = ("intensity", "attainable")
         works = tuple(Work(**{k: v for k, v in row.items() if k not in drop}) for row in data["works"])
-        where = Device(**{**data["device"], "l2": tuple(data["device"]["l2"])})
-        return cls(where, works, tuple(data.get("notes", ())))
+        return cls(Device.from_dict(data["device"]), works, tuple(data.get("notes", ())))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Both axes logarithmic, a roof for each kind. Needs matplotlib (pip install 'gpumem[plot]')."""

@@ -1,5 +1,7 @@
 """What a GPU takes for a launch, and what a copy reaches there: on a driver without a device, and on a GPU."""
 
+import json
+
 import fake_cuda
 import numpy as np
 import pytest
@@ -9,6 +11,23 @@ from gpumem import _core, devices, speeds
 from gpumem.measured import measure_stage
 
 ADD = gpumem.examples.ADD
+
+
+def test_a_measured_launch_comes_back_from_json_and_is_drawn(said, tmp_path):
+    x = np.ones(1024, "f4")
+    trace = gpumem.Kernel(ADD).trace(8, 128, x.copy(), x, x, 1024)
+    taken = gpumem.Measured(trace, devices.device("H200"), (4e-6, 3e-6, 3.5e-6), ("x: 3 of 9 bytes are other ones.",))
+    assert (taken.seconds, taken.time.low, taken.time.high) == pytest.approx((3.5e-6, 3.25e-6, 3.75e-6))
+    again = gpumem.Measured.from_dict(json.loads(taken.to_json()))
+    assert (again.device, again.samples, again.notes) == (taken.device, taken.samples, taken.notes)
+    assert again.least == pytest.approx(taken.least)
+    assert "3 of 9 bytes" in str(again)
+    with pytest.raises(gpumem.UsageError, match="no measured launch"):
+        gpumem.Measured.from_dict({})
+    pytest.importorskip("matplotlib")
+    (tmp_path / "a.json").write_text(taken.to_json())
+    assert said("plot", tmp_path / "a.json")[0] == 0
+    assert "add, measured" in (tmp_path / "a.svg").read_text()
 
 
 @pytest.mark.skipif(bool(_core._cuda()["devices"]), reason="there is a device")
