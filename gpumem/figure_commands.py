@@ -62,10 +62,13 @@ def register(command: Command, measuring: Callable[[Any], None], launched: Calla
         "--on", metavar="NAME", help="a device such as A100 (default: this machine's GPU, which also times the launch)"
     )
     made.add_argument("--repeat", type=int, metavar="N", help="timed launches (7)")
+    made.add_argument(
+        "--watch", metavar="A,B", help="hazards that keep a launch from the GPU: shared, registers (both), or none"
+    )
     made.add_argument("--devices", action="store_true", help="print the device table with its sources")
     made.add_argument("--sample", type=float, metavar="PART", help="execute this fraction of the blocks")
     made.add_argument("--plot", type=Path, metavar="FILE", help="also draw it (.png .svg .pdf; needs matplotlib)")
-    made.set_defaults(save=[], html=None, watch="none", threads=None, seconds=None, output=None, arch=None)
+    made.set_defaults(save=[], html=None, threads=None, seconds=None, output=None, arch=None)
 
 
 def axis_of(options: argparse.Namespace) -> tuple[str, str | None]:
@@ -150,10 +153,10 @@ def run_roofline(options: argparse.Namespace) -> None:
     where = device(options.on)  # before anything is executed
     read = options.file and options.file.suffix == ".json"
     if options.on is None and not read:
-        options.arch = options.arch or f"sm_{where.capability}"
+        options.arch, options.watch = options.arch or f"sm_{where.capability}", options.watch or "shared,registers"
         result = roofline(measured(options), device=where)
     else:
-        options.arch = options.arch or "sm_90"
+        options.arch, options.watch = options.arch or "sm_90", options.watch or "none"
         result = roofline(traced(options), device=where)
     write_plot(result, options)
     put(result, options, result.to_json())

@@ -228,8 +228,8 @@ class Kernel:
         sample, executor and cluster. `gpumem.roofline` draws both of its points.
 
         Raises UsageError where there is no GPU, and for a launch in which the lens found anything wrong (an access
-        outside of its arrays, a misaligned one, a deadlock): such a one is not given to the GPU. RuntimeError where the
-        driver refuses the code or the launch.
+        outside of its arrays, a misaligned one, a deadlock, and what `watch` names): such a one is not given to the
+        GPU. RuntimeError where the driver refuses the code or the launch, and where it does not end in a minute.
 
         >>> kernel = gpumem.Kernel(gpumem.examples.COPY)
         >>> x = np.ones(1 << 20, "f4")

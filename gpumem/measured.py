@@ -1,7 +1,8 @@
 """A launch that was executed twice: by the lens, which says what it asks for, and on the GPU, which says how long.
 
 A GPU that is told to read where nothing is may take other programs down with this one. So the lens goes first, all
-blocks of it, and what it finds wrong is not launched.
+blocks of the launch, and what it finds wrong is not launched: addresses outside of the arrays, deadlocks, and, as such
+may become an address the next time, values that were never written and races in shared memory.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ def measure(
     layout = lay_out(kernel.parameters, kernel._kernel["parameter_bytes"], args, options.get("names", ()))
     shape, dynamic = (dims("grid", grid), dims("block", block)), size("shared", shared, 1 << 32)
     job = job_of(kernel.ptx.encode() + b"\0", kernel.name, *shape, dynamic, layout)  # before the lens writes there
-    trace = allowed(kernel.trace(grid, block, *args, shared=shared, **{"watch": (), **options}))
+    trace = allowed(kernel.trace(grid, block, *args, shared=shared, **options))
     samples, after = time_job(job, repeat)
     notes = []
     for buffer, data in zip(layout.buffers, after, strict=True):

@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> Trace:
     check(options)
     limits = {
         "sample": options.sample,
-        "watch": [] if options.watch == "none" else options.watch.split(","),
+        "watch": watched(options),
         "threads": options.threads,
         "seconds": options.seconds,
     }
@@ -106,9 +106,15 @@ def measured(options: argparse.Namespace) -> Measured:
             shared=options.shared,
             repeat=repeat,
             names=names_of(arguments),
+            watch=watched(options),
         )
     except LENS_ERRORS as error:
         raise UsageError(str(error)) from error
+
+
+def watched(options: argparse.Namespace) -> list[str]:
+    """What --watch names."""
+    return [] if options.watch == "none" else options.watch.split(",")
 
 
 def names_of(arguments: list[Argument]) -> list[str]:

@@ -143,6 +143,16 @@ def test_what_the_lens_finds_wrong_is_not_launched(grid, n, said):
     assert not [line for line in driver.said() if "Load" in line]
 
 
+def test_a_value_that_was_never_written_is_no_address_to_try():
+    """Where it leads on a GPU depends on what was there before."""
+    c, a, b = arrays()
+    text = ADD.replace("ld.global.f32 %f1, [%rd5];", "ld.global.f32 %f1, [%rd5];\nadd.f32 %f1, %f1, %f9;")
+    text = text.replace(".reg .f32 %f<4>;", ".reg .f32 %f<10>;")
+    with pytest.raises(gpumem.UsageError, match="is not launched on the GPU before this is mended"):
+        gpumem.Kernel(text).measure(COUNT // 128, 128, c, a, b, COUNT)
+    assert len(gpumem.Kernel(text).measure(COUNT // 128, 128, c, a, b, COUNT, watch=()).samples) == 7
+
+
 def test_what_a_measurement_cannot_have():
     c, a, b = arrays()
     kernel = gpumem.Kernel(ADD)
