@@ -1,8 +1,8 @@
 """The counters that matter for memory, one sentence each: what a number means, its formula, and what it should be.
 
 Names are Nsight Compute's, the same from sm_75 to sm_120 where nothing else is said; beside each stands what nvprof
-called it, by the tables of metrics and events in NVIDIA's "Nvprof Transition Guide" (Nsight Compute CLI 2022.3; later
-manuals leave them out). Where a profile has counted one, that is its value.
+called it, by the tables of metrics and events in NVIDIA's "Nvprof Transition Guide" (manual of Nsight Compute CLI
+2022.3). Where a profile has counted one, that is its value.
 """
 
 from __future__ import annotations
