@@ -9,12 +9,13 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from timeit import Timer
 from typing import Any
 
 import numpy as np
 
-from .launch import Device, Job, start
+from .launch import Device, DriverError, Job, start
 from .timing import interleave
 
 LEGACY = 1  # the default stream, by the handle that is never mistaken for none
@@ -58,7 +59,8 @@ class Clock:
 
     def __exit__(self, *why: object) -> None:
         for event in [] if self.device.stuck else self._events:
-            self.device.call("cuEventDestroy_v2", event)
+            with suppress(DriverError):  # as for memory
+                self.device.call("cuEventDestroy_v2", event)
         self._memory.__exit__(None, None, None)
 
     def seconds(self, call: Callable[[], object], before: Callable[[], object] | None = None) -> float:
