@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import FOUND, UsageError, WrongResultError, unknown
+from .errors import FOUND, WrongResultError, unknown
+from .recorded import made_from, read_json
 
 if TYPE_CHECKING:
     from .advice import Advice
@@ -89,12 +90,7 @@ def saved_trace(file: Path) -> Trace:
     """What `gpumem trace --json` printed into a file. Raises UsageError for another file."""
     from .trace import Trace
 
-    try:
-        return Trace.from_dict(json.loads(file.read_text()))
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{file} holds no trace of gpumem: {error}") from None
+    return made_from(read_json(file), Trace.from_dict, f"{file} holds no trace of gpumem")
 
 
 def rules_of(text: str | None) -> set[str]:

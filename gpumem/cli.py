@@ -226,7 +226,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def failed(command: str | None, error: Exception, status: int) -> int:
     """Says what went wrong in one line."""
-    sys.stderr.write(f"gpumem {command}: {error or type(error).__name__}\n")
+    said = str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.strerror:  # without its number
+        said = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    sys.stderr.write(f"gpumem {command}: {said}\n")
     return status
 
 
@@ -243,7 +246,7 @@ def put(result: Shown, options: argparse.Namespace, json: str) -> None:
 def check_files(options: argparse.Namespace) -> None:
     """Raises UsageError, before minutes are spent on measuring, where the files asked for could not be written."""
     for path in (options.output, options.plot):
-        if path and not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        if path and (path.is_dir() or not os.access(path if path.exists() else path.absolute().parent, os.W_OK)):
             raise UsageError(f"cannot write {path}")
     if options.plot:
         from .plot import check_format

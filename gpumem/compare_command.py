@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import FOUND, UsageError
+from .recorded import made_from, read_json
 
 if TYPE_CHECKING:
     from .sweep_result import SweepComparison
@@ -61,22 +61,14 @@ def comparison(first: Path, second: Path) -> Comparison | SweepComparison:
         raise UsageError(f"{first} and {second} are of different kinds: {kinds[0]} and {kinds[1]}")
     made = []
     for path, data in zip((first, second), both, strict=True):
-        try:
-            made.append(readers[data["schema"]](data))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UsageError(f"{path} is no whole {data['schema']}: {error}") from None
+        made.append(made_from(data, readers[data["schema"]], f"{path} is no whole {data['schema']}"))
     compared: Comparison | SweepComparison = made[0].compare(made[1])
     return compared
 
 
 def plain(path: Path) -> dict[str, Any]:
     """The JSON object of a file."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError:
-        raise UsageError(f"{path} is no JSON") from None
+    data = read_json(path)
     return data if isinstance(data, dict) else {}
 
 

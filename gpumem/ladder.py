@@ -18,6 +18,7 @@ from . import machine
 from .console import Progress
 from .errors import UsageError, unknown
 from .peers import Peer, present
+from .recorded import made_from, read_json
 from .stage_table import DEVICES, Stage, lessons, stages
 from .table import Column, Shown, Table, bar
 from .timing import ROUNDS, Spread, fastest, interleave, ratio
@@ -159,12 +160,7 @@ class Ladder(Shown):
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Ladder:
         """A ladder that was written as JSON. Raises UsageError where the file holds none."""
-        try:
-            return cls.from_dict(json.loads(Path(path).read_text()))
-        except OSError as error:
-            raise UsageError(f"cannot read {path}: {error.strerror}") from None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UsageError(f"{path} holds no recorded ladder: {error}") from None
+        return made_from(read_json(Path(path)), cls.from_dict, f"{path} holds no recorded ladder")
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """A bar for each rung, as a fraction of the reference. Needs matplotlib (pip install 'gpumem[plot]')."""
@@ -467,7 +463,7 @@ def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     """The dtype, if its items have a fixed size that is more than 0."""
     try:
         kind = np.dtype(dtype)
-    except TypeError:
+    except (TypeError, ValueError):
         raise unknown("dtype", dtype, DTYPES) from None
     if kind.hasobject or kind.itemsize == 0:
         raise UsageError(f"dtype {kind}: items must have a fixed size, such as {', '.join(DTYPES)}")

@@ -34,7 +34,7 @@ def to_soa(x: Any, /) -> Any:
            [3, 6]])
     """
     if not (isinstance(x, np.ndarray) and x.dtype.names is not None):
-        axes = range(_axes_of(x, "x"))
+        x, axes = _with_axes(x, "x")
         return _core.permute_dims(x, (axes[-1], *axes[:-1]))
     records = _flat(x)
     fields = _fields(x.dtype)
@@ -69,10 +69,10 @@ def to_aos(fields: Any, /, *, dtype: npt.DTypeLike | None = None) -> Any:
     """
     if isinstance(fields, Mapping):
         return _structured(dict(fields), None if dtype is None else np.dtype(dtype))
-    if not isinstance(fields, Sequence):
+    if not isinstance(fields, Sequence) or isinstance(fields, memoryview):
         if dtype is not None:
             raise ValueError("dtype is for planes in a mapping or a sequence; an array keeps its own")
-        axes = range(_axes_of(fields, "fields"))
+        fields, axes = _with_axes(fields, "fields")
         return _core.permute_dims(fields, (*axes[1:], 0))
     if dtype is None and fields and not all(isinstance(plane, np.ndarray) for plane in fields):
         return _core._interleave(list(fields))
@@ -86,18 +86,17 @@ def to_aos(fields: Any, /, *, dtype: npt.DTypeLike | None = None) -> Any:
     return _structured(dict(zip(names, planes.values(), strict=True)), record)
 
 
-def _axes_of(x: Any, what: str) -> int:
-    ndim = getattr(x, "ndim", None)
-    if ndim is None:
-        shape = getattr(x, "shape", None)
-        if shape is None:
-            raise TypeError(
-                f"{what} is not an array: pass a numpy.ndarray or an array that has __dlpack__, not {type(x)}"
-            )
-        ndim = len(shape)
-    if ndim < 2:
-        raise ValueError(f"{what} is a {ndim}-d array without fields: planes need at least 2 axes")
-    return int(ndim)
+def _with_axes(x: Any, what: str) -> tuple[Any, range]:
+    """The array and its axes; a copy of one that is known only by its __dlpack__."""
+    shape = getattr(x, "shape", None)
+    if shape is None and hasattr(x, "__dlpack__"):
+        x = _core.copy(x)
+        shape = x.shape
+    if not isinstance(shape, Sequence) or isinstance(x, memoryview):
+        raise TypeError(f"{what} is not an array: pass a numpy.ndarray or an array that has __dlpack__, not {type(x)}")
+    if len(shape) < 2:
+        raise ValueError(f"{what} is a {len(shape)}-d array without fields: planes need at least 2 axes")
+    return x, range(len(shape))
 
 
 def _names(dtype: np.dtype[Any]) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ matplotlib is needed only when a plot is asked for. How things look stands in st
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
@@ -16,6 +15,7 @@ import numpy as np
 from . import style
 from .devices import Device, device
 from .errors import UsageError
+from .recorded import made_from, read_json
 from .style import check_format as check_format
 from .style import save as save
 from .timing import Spread
@@ -364,23 +364,15 @@ def plot_file(path: Path, to: Path) -> None:
 
     Raises UsageError for a file that cannot be read, or that holds nothing that can be drawn.
     """
-    try:
-        data = json.loads(path.read_text())
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError:
-        raise UsageError(f"{path} is no JSON") from None
+    data = read_json(path)
     schema = data.get("schema") if isinstance(data, dict) else None
+    incomplete = f"{path} is no whole {schema}"
     if schema == "gpumem.trace/1":
-        draw_trace(data, to)
+        made_from(data, lambda data: draw_trace(data, to), incomplete)
         return
     if schema not in DRAW:
         raise UsageError(f"{path}: schema {schema!r} cannot be drawn; there are {', '.join([*DRAW, 'gpumem.trace/1'])}")
-    try:
-        ax = DRAW[schema](data)
-    except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"{path} is no whole {schema}: {error}") from None
-    save(ax, to)
+    save(made_from(data, DRAW[schema], incomplete), to)
 
 
 def draw_trace(data: Mapping[str, Any], to: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from .cases import Group, group_of
 from .errors import UsageError
+from .recorded import made_from, read_json
 from .table import Column, Shown, Table, Tables, bar, json_by_line
 from .timing import Spread, fastest, ratio
 from .work import REFERENCES
@@ -106,12 +106,7 @@ class Result(Shown):
     @classmethod
     def read(cls, path: Path) -> Result:
         """A result that was written as JSON. Raises UsageError where the file holds none."""
-        try:
-            return cls.from_dict(json.loads(path.read_text()))
-        except OSError as error:
-            raise UsageError(f"cannot read {path}: {error.strerror}") from None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UsageError(f"{path} holds no recorded benchmark: {error}") from None
+        return made_from(read_json(path), cls.from_dict, f"{path} holds no recorded benchmark")
 
     def groups(self) -> dict[str, list[Row]]:
         """The rows by group, in the order of the rows."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .amounts import format_bytes
 from .errors import UsageError
+from .recorded import made_from, read_json
 from .table import Column, Shown, Table, json_by_line
 from .timing import Spread, fastest, ratio
 
@@ -158,20 +159,12 @@ class Sweep(Shown):
     @classmethod
     def from_json(cls, text: str) -> Sweep:
         """A sweep from its JSON. Raises UsageError for a text that is none."""
-        try:
-            return cls.from_dict(json.loads(text))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UsageError(f"no recorded sweep: {error}") from None
+        return made_from(text, lambda text: cls.from_dict(json.loads(text)), "no recorded sweep")
 
     @classmethod
     def read(cls, path: str | Path) -> Sweep:
         """A sweep from a file. Raises UsageError where it holds none."""
-        try:
-            return cls.from_json(Path(path).read_text())
-        except OSError as error:
-            raise UsageError(f"cannot read {path}: {error.strerror}") from None
-        except UsageError as error:
-            raise UsageError(f"{path}: {error}") from None
+        return made_from(read_json(path), cls.from_dict, f"{path} holds no recorded sweep")
 
     def to_dataframe(self) -> Any:
         """A pandas.DataFrame with a row a sample, or a row a point where the points were counted. Needs pandas."""

@@ -61,7 +61,7 @@ class Table:
     def _lines(self, cells: Sequence[str], widths: Sequence[int]) -> Iterable[str]:
         """The lines of one row: more than one where prose is wrapped."""
         blocks = [
-            (textwrap.wrap(cell, w) or [""]) if column.prose else [cell]
+            (textwrap.wrap(cell, max(w, 1)) or [""]) if column.prose else [cell]
             for cell, w, column in zip(cells, widths, self.columns, strict=True)
         ]
         for k in range(max(map(len, blocks))):

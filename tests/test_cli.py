@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -103,7 +104,9 @@ def test_bench_records_and_shows_again(said, tmp_path):
         (["bench", "--filter", "zzz"], "no row matches 'zzz'; the groups of 'transpose' are: "),
         (["bench", "--peers", "nump"], "no peer 'nump': there are numpy, hptt, openblas, torch"),
         (["bench", "--from", "/nowhere.json"], "cannot read /nowhere.json: No such file"),
-        (["bench", "--from", __file__], "holds no recorded benchmark"),
+        (["bench", "--from", __file__], "is no JSON: Expecting value"),
+        (["ladder", "--dtype", "1:2"], "no dtype '1:2': there are bool, int8, "),
+        (["ladder", "-o", "/tmp"], "cannot write /tmp"),
         (["laddder"], "invalid choice: 'laddder'"),
         (["ladder", "--nonsense"], "unrecognized arguments: --nonsense"),
     ],
@@ -114,6 +117,48 @@ def test_wrong_commands_are_one_line_and_status_2(said, arguments, line):
     assert line in err
     assert err.startswith("gpumem")
     assert err.count("\n") == 1
+
+
+BENCH = {"schema": "gpumem.bench/1", "op": "copy", "rows": [], "peers": {}, "skipped": []}
+
+
+@pytest.mark.parametrize(
+    "command", [["bench", "--from"], ["compare", "x.json"], ["plot"], ["advise"], ["metrics"]], ids=str
+)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        "NaN",
+        "\udcff",
+        *(json.dumps({"schema": f"gpumem.{kind}/1"}) for kind in ("bench", "sweep", "ladder", "trace", "roofline")),
+        json.dumps({**BENCH, "environment": {}}),
+        json.dumps({**BENCH, "environment": {}, "rows": [None]}),
+        json.dumps({**BENCH, "environment": 3, "rows": {"a": 1}}),
+    ],
+    ids=lambda text: text[:40],
+)
+def test_files_that_others_have_written_are_named(said, monkeypatch, tmp_path, command, text):
+    monkeypatch.chdir(tmp_path)
+    Path("x.json").write_bytes(text.encode(errors="surrogateescape"))
+    status, out, err = said(*command, "x.json")
+    assert (status, out) == (2, "")
+    assert "x.json" in err
+    assert err.count("\n") == 1
+
+
+def test_what_cannot_be_written_is_named_without_a_number(said, tmp_path):
+    (tmp_path / "add.ptx").write_text(gpumem.examples.ADD)
+    launch = [tmp_path / "add.ptx", "--grid", 1, "--block", 128, *["--arg", "f32[128]"] * 3, "--arg", 128]
+    assert said("trace", *launch, "--html", tmp_path) == (2, "", f"gpumem trace: {tmp_path}: Is a directory\n")
+
+
+def test_a_launch_that_accesses_nothing_is_shown(said, tmp_path):
+    (tmp_path / "add.ptx").write_text(gpumem.examples.ADD)
+    launch = [tmp_path / "add.ptx", "--grid", 1, "--block", 128, *["--arg", "f32[128]"] * 3, "--arg", 0]
+    status, out, _ = said("trace", *launch)
+    assert status == 0
+    assert "add" in out
 
 
 def test_a_wrong_result_is_status_1(said, monkeypatch):

@@ -391,7 +391,7 @@ def test_a_type_error_of_the_producers_own_passes_after_the_second_try():
         _core.copy(Asked(fail))
 
 
-@pytest.mark.parametrize("answer", [None, 1, (1,), (1, 0, 0), [1, 0], ("cpu", 0), (2.0, 0)], ids=str)
+@pytest.mark.parametrize("answer", [None, 1, (1,), (1, 0, 0), [1, 0], ("cpu", 0), (2.0, 0), (1, 1 << 99)], ids=str)
 def test_a_device_that_is_none(answer):
     class Wrong(Producer):
         def __dlpack_device__(self):

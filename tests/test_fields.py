@@ -159,6 +159,12 @@ OVERLAPPING = np.dtype({"names": ["a", "b"], "formats": ["f8", "f8"], "offsets":
 THREE = np.zeros(3)
 
 
+@pytest.mark.parametrize("function", [gpumem.to_soa, gpumem.to_aos])
+def test_an_array_known_only_by_its_dlpack(function):
+    x = np.arange(24).reshape(2, 3, 4)
+    assert np.array_equal(function(Producer(x)), function(x))
+
+
 def test_fields_that_share_bytes_can_be_read():
     x = random_bytes(5, OVERLAPPING)
     planes = gpumem.to_soa(x)
@@ -174,7 +180,10 @@ def test_fields_that_share_bytes_can_be_read():
         (lambda: gpumem.to_soa(np.zeros(3, [("a", "O")])), TypeError, "x has dtype .*, whose items refer to objects"),
         (lambda: gpumem.to_soa(np.zeros((3, 3), "O")), TypeError, "x has dtype object, whose items refer to objects"),
         (lambda: gpumem.to_soa(np.ma.zeros(3, [("a", "i4")])), TypeError, "x is a masked array"),
+        (lambda: gpumem.to_soa(np.ndarray), TypeError, "x is not an array: .*, not <class 'type'>"),
+        (lambda: gpumem.to_soa(Producer(THREE)), ValueError, "x is a 1-d array without fields: planes need at least"),
         (lambda: gpumem.to_aos(3), TypeError, "fields is not an array: .*, not <class 'int'>"),
+        (lambda: gpumem.to_aos(memoryview(np.zeros((3, 3)))), TypeError, "fields is not an array: .*'memoryview'>"),
         (lambda: gpumem.to_aos({}), ValueError, "no planes: at least one is needed"),
         (lambda: gpumem.to_aos([]), ValueError, "no planes: at least one is needed"),
         (lambda: gpumem.to_aos({"a": [1]}), TypeError, "plane a is not a numpy.ndarray but <class 'list'>"),

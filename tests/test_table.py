@@ -27,6 +27,10 @@ def test_text_is_aligned_and_wraps_only_prose():
     ]
 
 
+def test_prose_of_which_there_is_none_takes_no_room():
+    assert Table("", [Column(""), Column("", prose=True)], [["1", ""]]).text() == "1"
+
+
 def test_html_escapes_every_cell_and_marks_strong_rows():
     page = TABLE.html()
     assert "&lt;b&gt;" in page

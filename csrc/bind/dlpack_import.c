@@ -157,7 +157,10 @@ static int ask_device(const gm_state *state, PyObject *object, gm_device_kind *k
     } else {
         long type = PyLong_AsLong(PyTuple_GetItem(device, 0));
         long id = type == -1 && PyErr_Occurred() ? -1 : PyLong_AsLong(PyTuple_GetItem(device, 1));
-        if (!PyErr_Occurred()) {
+        if (PyErr_Occurred()) { /* no integers, or too large ones */
+            PyErr_Clear();
+            gm_raise(GM_DLPACK_PAIR, "__dlpack_device__", device);
+        } else {
             *kind = gm_dlpack_device_kind((int)type);
             rc = gm_dlpack_check_device(type < INT_MIN || type > INT_MAX ? -1 : (int)type, (int)id);
         }
