@@ -104,7 +104,7 @@ def test_bench_records_and_shows_again(said, tmp_path):
         (["bench", "--filter", "zzz"], "no row matches 'zzz'; the groups of 'transpose' are: "),
         (["bench", "--peers", "nump"], "no peer 'nump': there are numpy, hptt, openblas, torch"),
         (["bench", "--from", "/nowhere.json"], "cannot read /nowhere.json: No such file"),
-        (["bench", "--from", __file__], "is no JSON: Expecting value"),
+        (["bench", "--from", __file__], "is no JSON: "),
         (["ladder", "--dtype", "1:2"], "no dtype '1:2': there are bool, int8, "),
         (["ladder", "-o", "/tmp"], "cannot write /tmp"),
         (["laddder"], "invalid choice: 'laddder'"),
@@ -122,9 +122,7 @@ def test_wrong_commands_are_one_line_and_status_2(said, arguments, line):
 BENCH = {"schema": "gpumem.bench/1", "op": "copy", "rows": [], "peers": {}, "skipped": []}
 
 
-@pytest.mark.parametrize(
-    "command", [["bench", "--from"], ["compare", "x.json"], ["plot"], ["advise"], ["metrics"]], ids=str
-)
+@pytest.mark.parametrize("command", ["bench --from", "compare x.json", "plot", "advise", "metrics"])
 @pytest.mark.parametrize(
     "text",
     [
@@ -132,7 +130,7 @@ BENCH = {"schema": "gpumem.bench/1", "op": "copy", "rows": [], "peers": {}, "ski
         "NaN",
         "\udcff",
         *(json.dumps({"schema": f"gpumem.{kind}/1"}) for kind in ("bench", "sweep", "ladder", "trace", "roofline")),
-        json.dumps({**BENCH, "environment": {}}),
+        json.dumps({**BENCH, "environment": {}, "rows": [{}]}),
         json.dumps({**BENCH, "environment": {}, "rows": [None]}),
         json.dumps({**BENCH, "environment": 3, "rows": {"a": 1}}),
     ],
@@ -141,7 +139,7 @@ BENCH = {"schema": "gpumem.bench/1", "op": "copy", "rows": [], "peers": {}, "ski
 def test_files_that_others_have_written_are_named(said, monkeypatch, tmp_path, command, text):
     monkeypatch.chdir(tmp_path)
     Path("x.json").write_bytes(text.encode(errors="surrogateescape"))
-    status, out, err = said(*command, "x.json")
+    status, out, err = said(*command.split(), "x.json")
     assert (status, out) == (2, "")
     assert "x.json" in err
     assert err.count("\n") == 1
