@@ -4,6 +4,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +38,7 @@ class Library:
     """
 
     def __init__(self, *, version=(1, 3), has=ALL, prev=None, instead=None, **behaviour):
-        self.log, self.made, self.behaviour, self.taken = [], [], behaviour, []
+        self.log, self.made, self.behaviour, self.taken, self.wrapped = [], [], behaviour, [], []
         functions = {
             "allocator": Allocator(self.allocator),
             "from_py_object": FromPyObject(self.from_py_object),
@@ -75,6 +76,7 @@ class Library:
         self.taken.append(Versioned.from_address(managed))
         tensor = self.taken[-1].tensor
         result = (self, tuple(tensor.shape[: tensor.ndim]), tensor.dtype.code)
+        self.wrapped.append(result)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(result))
         out[0] = id(result)
         return 0
@@ -367,6 +369,10 @@ def test_an_error_after_the_allocation_gives_the_memory_back(library):
             _core.transpose(array)
         except MemoryError:
             failed += 1
+            if lib.wrapped:
+                references = sys.getrefcount(lib.wrapped[0])
+                assert references == 2  # the list's, and that of the call: the tensor is its library's to delete
+                lib.close()
             assert [m.deleted for m in lib.made] == [1]
         finally:
             _core._fail_allocation(-1)

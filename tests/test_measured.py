@@ -5,6 +5,7 @@ import json
 import fake_cuda
 import numpy as np
 import pytest
+from sizes import not_small
 
 import gpumem
 from gpumem import _core, devices, speeds
@@ -63,6 +64,7 @@ def test_the_copy_of_this_device(cuda_device):
     assert found.clock > 1e9
 
 
+@not_small("times")
 @pytest.mark.gpu
 def test_a_launch_takes_about_the_time_of_its_bytes(cuda_device):
     count = 1 << 25
@@ -85,6 +87,7 @@ def test_what_the_lens_finds_wrong_never_reaches_the_device(cuda_device):
     assert (y == 3).all()
 
 
+@not_small("times")
 @pytest.mark.gpu
 @pytest.mark.parametrize(
     "lesson, stage", [("transpose", "tuned"), ("reduce", "tuned"), ("read", "gather"), ("layout", "soa_staged")]
