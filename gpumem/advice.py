@@ -137,6 +137,17 @@ class Advice:
         return where(self.file, self.line, self.ptx_line) if self.line or self.ptx_line else ""
 
     @property
+    def place(self) -> str:
+        """`where`, and the lines of the calls that it was inlined into.
+
+        >>> Advice("conflicts", "warning", "", file="src/k.cu", line=7, calls=("src/k.cu:20",)).place
+        'k.cu:7 < 20'
+        """
+        from .trace import place
+
+        return place(self.where, self.calls)
+
+    @property
     def title(self) -> str:
         """The rule's."""
         return RULES[self.rule].title
@@ -162,9 +173,7 @@ class Advice:
         }
 
     def __str__(self) -> str:
-        from .trace import place
-
-        head = f"{place(self.where, self.calls)}: " if self.where else ""
+        head = f"{self.place}: " if self.where else ""
         said = [f"{head}{self.level if self.level != 'none' else 'good'}: {self.text} [{self.rule}]"]
         if self.remedy:
             said.append(f"  {self.remedy}")

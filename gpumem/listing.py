@@ -27,13 +27,13 @@ STYLE = (
     ".gm-src .code{white-space:pre-wrap;overflow-wrap:anywhere;width:100%}"
     ".gm-src thead th{font-weight:600}"
     ".gm-src tbody th{text-align:right;opacity:.75}"
-    ".gm-src .heat{white-space:nowrap;background:linear-gradient(90deg,rgba(232,110,30,.42) var(--heat),"
+    ".gm-src .heat{min-width:17em;background:linear-gradient(90deg,rgba(232,110,30,.42) var(--heat),"
     "rgba(232,110,30,.09) var(--heat))}"
     ".gm-src .beside td{padding:.1em .6em .6em;font-family:system-ui,sans-serif}"
     # Where there is no room for three columns the cost stands above its line.
     "@container(max-width:46rem){.gm-src thead{display:none}"
     ".gm-src tr{display:grid;grid-template-columns:3em minmax(0,1fr)}"
-    ".gm-src .heat{grid-column:1/-1;grid-row:1;padding-left:3.6em;white-space:normal}.gm-src .none{display:none}"
+    ".gm-src .heat{grid-column:1/-1;grid-row:1;padding-left:3.6em;min-width:0}.gm-src .none{display:none}"
     ".gm-src .beside td{grid-column:1/-1}}"
 )
 

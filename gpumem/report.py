@@ -234,7 +234,7 @@ def link(trace: Trace, about: Finding | Advice, prefix: str | None) -> str:
     name, line = finding_place(trace, about)
     if prefix is None or not line:
         return ""
-    return f'<a href="#{prefix}{listing.anchor(name, line)}">{html.escape(about.where)}</a>: '
+    return f'<a href="#{prefix}{listing.anchor(name, line)}">{html.escape(about.place)}</a>: '
 
 
 def finding_note(trace: Trace, found: Finding, prefix: str | None) -> str:
