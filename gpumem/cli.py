@@ -7,6 +7,7 @@ what it was to fail on; 130 interrupted.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import re
 import sys
@@ -198,6 +199,7 @@ def parser() -> Parser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
+    prepare_streams()
     top = parser()
     options = top.parse_args(arguments)
     status = 0
@@ -222,6 +224,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write("\ninterrupted\n")
         return INTERRUPTED
     return status
+
+
+def prepare_streams() -> None:
+    """What an output's encoding has no letter for becomes a question mark; an output that is closed takes all."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
+        elif isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
 
 
 def failed(command: str | None, error: Exception, status: int) -> int:

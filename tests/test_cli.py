@@ -197,6 +197,22 @@ def test_the_module_and_the_script_are_the_same():
     )
 
 
+def test_letters_that_an_output_has_not_are_replaced():
+    done = run("ladder", "copy", *SMALL, env={**os.environ, "PYTHONIOENCODING": "latin-1"}, encoding="latin-1")
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert "naive" in done.stdout
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_outputs_may_be_closed(closed, tmp_path):
+    command = [sys.executable, "-m", "gpumem", "ladder", "copy", *SMALL, "-o", str(tmp_path / "a.json")]
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *command], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert json.loads((tmp_path / "a.json").read_text())["lesson"] == "copy"
+
+
 def test_a_closed_pipe_is_no_error():
     command = f"{sys.executable} -m gpumem stages | head -1"
     ended = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, timeout=60)
