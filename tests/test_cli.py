@@ -201,6 +201,7 @@ def test_letters_that_an_output_has_not_are_replaced():
     done = run("ladder", "copy", *SMALL, env={**os.environ, "PYTHONIOENCODING": "latin-1"}, encoding="latin-1")
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
     assert "naive" in done.stdout
+    assert "?" in done.stdout
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
