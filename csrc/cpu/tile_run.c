@@ -280,12 +280,15 @@ static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int
 {
     enum { RUN = 2 << 10, SHIFTED_RUN = 1 << 10, LONG_RUN = 1 << 10, MOST_ROWS = 256 };
     int64_t dst_run = 64 * (shared ? GM_SHIFTED_LINES : GM_LINES), rows = plan->axis[plan->dst_axis].len;
+    int64_t run = rows * plan->item;
     /* Better one panel of a short axis, perhaps going on in the next one, than ragged ends halfway. */
-    if (shared && rows * plan->item > dst_run && rows * plan->item <= LONG_RUN && rows <= MOST_ROWS)
-        dst_run = rows * plan->item;
+    if (shared && run > dst_run && run <= LONG_RUN && rows <= MOST_ROWS)
+        dst_run = run;
+    /* Short runs that no whole panels make up: better along the source, as measured. */
+    int odd = !shared && run > dst_run + dst_run / 2 && run <= LONG_RUN && run % dst_run != 0;
     gm_block_options options = {
         .staged = 1,
-        .walk_dst = 1,
+        .walk_dst = !odd,
         .panel = 1,
         .apart = shared,
         .src_run = shared            ? SHIFTED_RUN
