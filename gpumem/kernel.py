@@ -69,6 +69,8 @@ class Kernel:
         if isinstance(source, os.PathLike):
             file = file or os.fspath(source)
             source = Path(source).read_text()
+        if not isinstance(source, str):
+            raise TypeError(f"source is CUDA C or PTX as a str, or a path to it, not {type(source)}")
         check_arch(arch)
         self.file = file or ("kernel.ptx" if is_ptx(source) else "kernel.cu")
         self.arch = arch
@@ -363,7 +365,10 @@ def dims(what: str, value: Dim) -> tuple[int, int, int]:
     >>> dims("grid", 7), dims("block", (32, 8))
     ((7, 1, 1), (32, 8, 1))
     """
-    given = (value,) if isinstance(value, (int, np.integer)) else tuple(value)
+    try:
+        given = (value,) if isinstance(value, (int, np.integer)) else tuple(value)
+    except TypeError:
+        raise TypeError(f"{what} {value!r}: an integer, or one to three of them") from None
     if not 1 <= len(given) <= 3:
         raise UsageError(f"{what} {value!r}: one to three lengths")
     lengths = [size(what, length, 1 << 32) for length in given]

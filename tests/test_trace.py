@@ -150,7 +150,17 @@ def test_folders_that_were_searched_are_named(monkeypatch, tmp_path):
         (lambda: gpumem.Kernel(COPY).trace((1, 2, 3, 4), 1), TypeError, "takes 3 arguments"),
         (lambda: gpumem.Kernel(COPY).trace(1, 2048, None, None, 0), ValueError, "no GPU would take this launch"),
         (lambda: dims("grid", (1, 2, 3, 4)), ValueError, r"grid \(1, 2, 3, 4\): one to three lengths"),
-        (lambda: dims("block", 1.5), TypeError, "object is not iterable"),
+        (lambda: dims("block", 1.5), TypeError, r"block 1\.5: an integer, or one to three of them"),
+        (
+            lambda: gpumem.Kernel(None),
+            TypeError,
+            "source is CUDA C or PTX as a str, or a path to it, not <class 'NoneType'>",
+        ),
+        (
+            lambda: gpumem.Kernel(COPY.replace(".param .u32 n", ".param .b8 n[4294967300]")),
+            NotImplementedError,
+            "copy takes 42949673.. bytes of parameters, and can take 32764",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(make, error, said):

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MOST_PARAMETERS = 32764 }; /* bytes: PTX ISA 9.0, "Kernel Function Parameters", sm_70 and later */
+
 /* Marks the functions that `inst` calls and the variables that it names. */
 typedef struct reach {
     gm_lower_all *all;
@@ -182,6 +184,12 @@ gm_status gm_lower_kernel(gm_program *program, const gm_ptx *module, const gm_pt
     if (module->address_bits != 64) {
         failure->status = status = GM_LENS_UNSUPPORTED;
         snprintf(failure->text, sizeof failure->text, "%s: 32-bit addresses (.address_size 32)", module->name);
+        goto done;
+    }
+    if (entry->parameter_bytes > MOST_PARAMETERS) {
+        failure->status = status = GM_LENS_UNSUPPORTED;
+        snprintf(failure->text, sizeof failure->text, "%s: %.200s takes %llu bytes of parameters, and can take %d",
+                 module->name, entry->name, (unsigned long long)entry->parameter_bytes, MOST_PARAMETERS);
         goto done;
     }
     status = describe(program, module, entry);
