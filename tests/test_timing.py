@@ -55,8 +55,8 @@ def per_byte(shapes, dtype):
 
 
 @pytest.mark.timing
-@pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
-@pytest.mark.parametrize("n", [512, 1024, 2048, 4096, 8192])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("n", [32, 64, 128, 256, 512, 1024, 2048, 4096, 8192])
 def test_no_size_is_twice_as_slow_as_its_neighbours(n, dtype):
     times = per_byte([(m, m) for m in (n - 1, n, n + 1)], dtype)
     assert max(times.values()) <= 2 * min(times.values()), {name: f"{t * 1e12:.0f} ps" for name, t in times.items()}

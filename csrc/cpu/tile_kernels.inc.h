@@ -338,6 +338,33 @@ GM_INLINE void matrix_in_turns(int item, const gm_matrix *m, const int64_t *row_
     }
 }
 
+enum { WORTH_IMAGES = 768 }; /* rows */
+enum { IMAGE_TILES = 8, IMAGE_RUN = IMAGE_TILES * GM_VECTOR, IMAGE_PITCH = IMAGE_RUN + 64 };
+
+/* Several tiles below one another are turned into an image, which is then written run by run: each line at once, not in
+ * two parts with the next tile's loads in between, which fall into the same few sets of the first cache. */
+GM_INLINE void matrix_by_images(int item, const gm_matrix *m, const int64_t *row_src)
+{
+    const int64_t n = GM_VECTOR / item, high = IMAGE_TILES * n;
+    char image[GM_VECTOR * IMAGE_PITCH] __attribute__((aligned(64)));
+    int64_t col_image[GM_VECTOR];
+
+    for (int64_t k = 0; k < n; k++)
+        col_image[k] = k * IMAGE_PITCH;
+    for (int64_t j = 0; j < m->cols; j += n)
+        for (int64_t i = 0; i < m->rows; i += high) {
+            int64_t col = gm_least(j, m->cols - n), row = gm_least(i, m->rows - high);
+            const char *src = m->src + row * m->row_src + col * item;
+            char *dst = m->dst + col * m->col_dst + row * item;
+            for (int64_t k = 0; k < IMAGE_TILES; k++)
+                tile(item, WHOLE, src + k * n * m->row_src, row_src, NULL, image + k * GM_VECTOR, col_image);
+            for (int64_t k = 0; k < n; k++) {
+                GM_UNROLL for (int at = 0; at < IMAGE_RUN; at += GM_VECTOR)
+                    store(dst + k * m->col_dst + at, load(image + k * IMAGE_PITCH + at));
+            }
+        }
+}
+
 /* Matrices of at least a tile, one run of the destination after the other. The first tiles reach over to where the next
  * ones are aligned, the last ones back over their neighbours rather than past the edge. */
 GM_INLINE void matrix_of(int item, const gm_matrix *whole)
@@ -355,7 +382,9 @@ GM_INLINE void matrix_of(int item, const gm_matrix *whole)
     }
     cut.rows = without_few(m->rows, first_row, n);
     cut.cols = without_few(m->cols, first_col, n);
-    if (streams > 1 || beside > 1)
+    if (GM_VECTOR == 64 && item <= 4 && streams > 1 && m->rows >= WORTH_IMAGES)
+        matrix_by_images(item, m, row_src);
+    else if (streams > 1 || beside > 1)
         matrix_in_turns(item, m, row_src, col_dst, first_row, first_col, streams, beside);
     else
         for (int64_t j = 0; j < m->cols; j += j ? n : first_col) {
