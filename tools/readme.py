@@ -99,9 +99,7 @@ def gpu_tests() -> str:
             f"{on['device']}, driver {on['clocks']['driver_version']}, gpumem at {on['commit']}, {record['date'][:10]}"
         )
         lines.append(f"- {what} on {where}: {'; '.join(parts)}.")
-    return (
-        "\n".join(lines) or "No run on a GPU is recorded yet: `python tools/gpu_tests.py -o FILE` makes one."
-    )
+    return "\n".join(lines) or "No run on a GPU is recorded yet: `python tools/gpu_tests.py -o FILE` makes one."
 
 
 def ladders() -> str:
