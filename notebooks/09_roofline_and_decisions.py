@@ -53,6 +53,25 @@ under
 under.plot().figure
 
 # %% [markdown]
+# Hollow points are the least time that the chip allows. With a GPU, a launch is timed as well, once the lens has found nothing wrong with
+# it, and stands there twice (below: on this machine's GPU, or as an H200 timed it). `gpumem roofline energy.cu --grid ...` does the same.
+
+# %%
+n = 1 << 24
+
+
+def measured() -> gpumem.Measured:
+    p, out = np.random.default_rng(0).random((n, 4), np.float32), np.zeros(n, np.float32)
+    return energy.measure(n // 256, 256, out, p, n)
+
+
+taken = lesson.roof("energy", measured)
+taken
+
+# %%
+taken.plot().figure
+
+# %% [markdown]
 # Left of the ridge memory binds: no arithmetic matters, and the ceiling is the time of a copy of the same bytes. That is why this
 # package gives fractions of a copy and not GB/s. Transposes, copies and gathers have an intensity of 0.
 #

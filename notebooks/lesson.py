@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib as mpl
@@ -65,6 +67,16 @@ def ladder(lesson: str, dtype: str = "float32") -> gpumem.Ladder:
     if GPU and importlib.util.find_spec("torch"):
         return gpumem.ladder(lesson, dtype=dtype, device="cuda", progress=False)
     return recorded(lesson, dtype)
+
+
+def recorded_roof(name: str) -> gpumem.Roofline:
+    """A kernel under the roof of the H200 that timed it."""
+    return gpumem.Roofline.from_dict(json.loads((HERE / "data" / "h200" / f"roofline-{name}.json").read_text()))
+
+
+def roof(name: str, measure: Callable[[], gpumem.Measured]) -> gpumem.Roofline:
+    """A kernel as traced and as timed by this machine's GPU, or, where there is none, the recorded one."""
+    return gpumem.roofline(measure()) if GPU else recorded_roof(name)
 
 
 def curve(name: str) -> gpumem.Sweep:

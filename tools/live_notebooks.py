@@ -76,7 +76,7 @@ def run(script: Path, folder: Path) -> dict[str, Any]:
     """A notebook from top to bottom."""
     import lesson
 
-    recorded, ladder = lesson.recorded, lesson.ladder
+    recorded, roof, ladder = lesson.recorded, lesson.recorded_roof, lesson.ladder
     read, ladders = [], []
 
     def asked(*given: Any) -> Any:
@@ -85,6 +85,7 @@ def run(script: Path, folder: Path) -> dict[str, Any]:
         return made
 
     lesson.recorded = lambda *given: read.append(" ".join(given)) or recorded(*given)
+    lesson.recorded_roof = lambda name: read.append(name) or roof(name)
     lesson.ladder = asked
     printed, error, figures, names = io.StringIO(), None, 0, {"__name__": "__main__"}
     began = time.monotonic()
@@ -95,7 +96,7 @@ def run(script: Path, folder: Path) -> dict[str, Any]:
     except Exception:  # whatever a cell raises is the notebook's outcome
         error = traceback.format_exc()
     finally:
-        lesson.recorded, lesson.ladder = recorded, ladder
+        lesson.recorded, lesson.recorded_roof, lesson.ladder = recorded, roof, ladder
     (folder / f"{script.stem}.txt").write_text(printed.getvalue(), encoding="utf-8")
     seconds = round(time.monotonic() - began, 1)
     row = {"notebook": script.stem, "seconds": seconds, "figures": figures, "error": error}
@@ -114,7 +115,7 @@ def main() -> int:
     for name in names:
         row = run(FOLDER / f"{name}.py", options.out)
         rows.append(row)
-        counts = f"{row['figures']} figures, {len(row['ladders'])} ladders, {len(row['recorded'])} of them recorded"
+        counts = f"{row['figures']} figures, {len(row['ladders'])} ladders, {len(row['recorded'])} of all this recorded"
         print(f"{name}: {row['seconds']} s, {counts}", flush=True)
         if row["error"]:
             print(row["error"], flush=True)
