@@ -763,6 +763,8 @@ GM_PANEL(4)
 GM_PANEL(8)
 GM_PANEL(16)
 
+#include "tile_dense.inc.h"
+
 /* ---- items of any size ---------------------------------------------------------------------------------------- */
 
 GM_INLINE void items_of(int64_t item, const gm_strip *s, gm_flush *flush)
@@ -891,6 +893,7 @@ static const gm_tile_kernels tile_kernels = {
     {matrix_1, matrix_2, matrix_4, matrix_8, matrix_16},
     {strip_1, strip_2, strip_4, strip_8, strip_16},
     {panel_1, panel_2, panel_4, panel_8, panel_16},
+    GM_DENSE_PANELS,
     strip_items,
     flush_all,
     stream,

@@ -15,6 +15,7 @@ typedef struct job {
     gm_panel_fn *panel; /* or NULL */
     gm_blocks blocks;
     int64_t tile_cols, chunk;
+    int64_t rows_ahead; /* of the next panel, to be fetched while one moves */
     char *dst, *stage;
     const char *src;
     int64_t stage_bytes, carry_at, before_at, dense_at; /* of a thread; before_at, dense_at: or 0 */
@@ -141,11 +142,11 @@ static void run_blocks(const job *j, int64_t first, int64_t last, char *stage)
     j->kernels->flush_all(&flush);
 }
 
-enum { ROWS_AHEAD = 2 }; /* of a panel that is made dense */
+enum { ROWS_AHEAD = 2 }; /* where rows collide, and while they are made dense */
 
 static int64_t dense_pitch(const gm_blocks *b)
 {
-    return (b->shape[0].cols * b->item + 63) / 64 * 64 + 64;
+    return (b->shape[0].cols * b->item + 127) / 64 * 64 | 64;
 }
 
 /* Rows of whole tiles: the last tile repeats some. */
@@ -209,7 +210,7 @@ static void run_panels(const job *j, int64_t first, int64_t last, char *stage)
             .left = &left,
         };
         if (more)
-            panel.ahead = rows_of(j, &next, j->dense_at ? ROWS_AHEAD : shape->rows);
+            panel.ahead = rows_of(j, &next, j->rows_ahead);
         if (j->dense_at)
             make_dense(j, shape, &panel, stage + j->dense_at);
         j->panel(&panel);
@@ -278,7 +279,7 @@ static gm_status spread_rows(job *j, const gm_cpu *cpu, const gm_plan *plan, gm_
  * in lines hardly matters. */
 static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int square, int shared)
 {
-    enum { RUN = 2 << 10, SHIFTED_RUN = 1 << 10, LONG_RUN = 1 << 10, MOST_ROWS = 256 };
+    enum { RUN = 2 << 10, SHIFTED_RUN = 1 << 10, LONG_RUN = 1 << 10, MOST_ROWS = 256, LEAST_DENSE = 128 };
     int64_t dst_run = 64 * (shared ? GM_SHIFTED_LINES : GM_LINES), rows = plan->axis[plan->dst_axis].len;
     int64_t run = rows * plan->item;
     /* Better one panel of a short axis, perhaps going on in the next one, than ragged ends halfway. */
@@ -298,7 +299,9 @@ static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int
         .rows_step = j->tile_cols,
     };
     gm_status status = gm_blocks_make(&j->blocks, plan, &options);
-    if (status == GM_OK && shared && !j->blocks.fused && rows_collide(&j->blocks, cpu->l2_bytes)) {
+    int dense =
+        status == GM_OK && shared && j->kernels->dense[square] && j->blocks.shape[0].cols * plan->item >= LEAST_DENSE;
+    if (status == GM_OK && shared && !dense && !j->blocks.fused && rows_collide(&j->blocks, cpu->l2_bytes)) {
         status = spread_rows(j, cpu, plan, &options);
         if (status != GM_OK)
             gm_blocks_free(&j->blocks);
@@ -307,10 +310,12 @@ static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int
         return status;
     const gm_block_shape *shape = &j->blocks.shape[0];
     if (j->blocks.panels && (j->blocks.walk >= 0 || !shared || shape->rows * plan->item >= LONG_RUN)) {
-        j->panel = j->kernels->panel[square];
+        j->panel = dense ? j->kernels->dense[square] : j->kernels->panel[square];
         j->carry_at = 2 * j->tile_cols * j->blocks.pitch;
         j->stage_bytes = j->carry_at + 64 * shape->cols;
-        if (rows_collide(&j->blocks, cpu->l2_bytes)) {
+        int collide = rows_collide(&j->blocks, cpu->l2_bytes);
+        j->rows_ahead = collide ? ROWS_AHEAD : INT64_MAX;
+        if (dense || collide) {
             j->dense_at = j->stage_bytes;
             j->stage_bytes += dense_table(&j->blocks) + dense_rows(&j->blocks, shape) * dense_pitch(&j->blocks);
         } else if (rows_evict(&j->blocks)) {
