@@ -570,6 +570,19 @@ def test_squares_in_place(driver, dtype):
     assert memory.tobytes() == expected.tobytes()
 
 
+def test_many_small_squares_go_through_scratch(driver):
+    lib, memory = Library(), numbers(12_000, 5, 5)
+    expected = memory.transpose(0, 2, 1).copy()
+    array = lib.array(memory)
+    driver.said()
+    gpumem.matrix_transpose(array, out=array)
+    said = "\n".join(driver.said())
+    assert said.count("Alloc") == said.count("cuMemFreeAsync") == 1
+    assert said.count("cuLaunchKernel") == 2
+    driver.run()
+    assert memory.tobytes() == expected.tobytes()
+
+
 def test_a_rectangle_in_its_own_memory(driver):
     """See OpenBLAS 1289."""
     lib, memory = Library(), np.arange(24, dtype="i4")

@@ -151,6 +151,22 @@ def test_squares_in_place(torch, shape, name):
     assert same(torch, x, expected)
 
 
+@not_small("a hundred megabytes each")
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["uint8", "int16", "float32", "complex128"])
+@pytest.mark.parametrize("shape, axes", [((7_000_001, 4, 4), (0, 2, 1)), ((3, 9001, 61, 61), (0, 1, 3, 2)),
+                                         ((16, 400_001, 16), (2, 1, 0))], ids=str)  # fmt: skip
+def test_small_squares_in_place_piece_by_piece(torch, shape, axes, name):
+    dtype = getattr(torch, name)
+    count = min(1, 1.2e8 / (np.prod(shape) * dtype.itemsize))
+    longest = shape.index(max(shape))
+    shape = tuple(int(n * count) if axis == longest else n for axis, n in enumerate(shape))
+    x = torch.randint(0, 100, shape, device="cuda").to(dtype)
+    expected = x.permute(axes).clone()
+    assert gpumem.permute_dims(x, axes, out=x) is x
+    assert torch.equal(x, expected)
+
+
 @not_small("a gigabyte, ten times")
 @pytest.mark.gpu
 def test_a_gigabyte_filled_on_another_stream(torch):
