@@ -15,7 +15,8 @@ enum { VECTOR = 16 };
      rows,                                                                                                             \
      columns,                                                                                                          \
      threads,                                                                                                          \
-     GM_MATRIX_SHARED(unit, rows, columns)},
+     GM_MATRIX_SHARED(unit, rows, columns, GM_MATRIX_HELD),                                                            \
+     GM_MATRIX_HELD},
 #define EVEN(unit, type, rows, columns, threads)                                                                       \
     {NAME("move_even", unit, rows, columns, threads),                                                                  \
      1,                                                                                                                \
@@ -23,11 +24,16 @@ enum { VECTOR = 16 };
      rows,                                                                                                             \
      columns,                                                                                                          \
      threads,                                                                                                          \
-     GM_EVEN_SHARED(unit, rows, columns)},
-const gm_matrix_tile gm_matrix_tiles[] = {GM_MATRIX_TILES(ANY) GM_EVEN_TILES(EVEN)};
+     GM_EVEN_SHARED(unit, rows, columns),                                                                              \
+     GM_MATRIX_HELD},
+#define ASYNC(unit, type, rows, columns, threads, name, way)                                                           \
+    {NAME("move_" #name, unit, rows, columns, threads), 0,  unit, rows, columns, threads,                              \
+     GM_MATRIX_SHARED(unit, rows, columns, way),        way},
+const gm_matrix_tile gm_matrix_tiles[] = {GM_MATRIX_TILES(ANY) GM_EVEN_TILES(EVEN) GM_MATRIX_ASYNC_TILES(ASYNC)};
 #undef NAME
 #undef ANY
 #undef EVEN
+#undef ASYNC
 const int gm_matrix_tile_count = sizeof gm_matrix_tiles / sizeof *gm_matrix_tiles;
 
 static int64_t step_of(const gm_axis *axis, int of_rows)
@@ -191,7 +197,8 @@ static const gm_matrix_tile *choose(const gm_matrix_shape *shape, int unit)
     double least = 0;
 
     for (int i = 0; i < gm_matrix_tile_count; i++)
-        if (gm_matrix_tiles[i].unit == unit && !gm_matrix_tiles[i].even && !is_too_narrow(shape, &gm_matrix_tiles[i])) {
+        if (gm_matrix_tiles[i].unit == unit && gm_matrix_tiles[i].way == GM_MATRIX_HELD && !gm_matrix_tiles[i].even &&
+            !is_too_narrow(shape, &gm_matrix_tiles[i])) {
             double cost = cost_of(&gm_matrix_tiles[i], shape);
             if (!best || cost < least) {
                 least = cost;
@@ -199,6 +206,23 @@ static const gm_matrix_tile *choose(const gm_matrix_shape *shape, int unit)
             }
         }
     return best;
+}
+
+/* The tile whose rows come asynchronously, where there is one, rows begin at any place in a vector, and as many blocks
+ * fit a multiprocessor as those of the H200 that it was measured on. */
+static const gm_matrix_tile *asynchronous(const gm_matrix_tile *tile, const gm_matrix_shape *shape, int most_shared)
+{
+    enum { BLOCKS = 4 };
+    int way = shape->rows.n == 1 ? GM_MATRIX_STEADY : GM_MATRIX_LISTED;
+
+    for (int i = 0; i < gm_matrix_tile_count; i++) {
+        const gm_matrix_tile *other = &gm_matrix_tiles[i];
+        if (other->way == way && other->unit == tile->unit && other->rows == tile->rows &&
+            other->columns == tile->columns && other->threads == tile->threads && !tile->even && shape->even < 0 &&
+            BLOCKS * (int)other->shared <= most_shared)
+            return other;
+    }
+    return tile;
 }
 
 /* The part of the tiles' threads that have work. */
@@ -214,7 +238,7 @@ static double used_of(const gm_matrix_tile *tile, const gm_matrix_shape *shape)
  * one, if it is not too small for that either. */
 static const gm_matrix_tile *choose_even(const gm_matrix_shape *shape, int unit)
 {
-    enum { MANY_AXES = 12 };
+    enum { MANY_AXES = 12, SHORT = 128 };
     static const double full = 0.85, half = 0.4, most = 0.7, enough[2] = {2048, 400};
     const int sides[VECTOR + 1] = {[2] = 1 + shape->alone, [8] = 1, [16] = 1}; /* in tiles, at the least */
     int second = (unit == 2 || unit == 4) && (shape->rows.n > 1 || shape->columns.n > 1), number = 0;
@@ -227,9 +251,12 @@ static const gm_matrix_tile *choose_even(const gm_matrix_shape *shape, int unit)
         if (!tile->even || tile->unit != unit)
             continue;
         int wanted = number++ == 1 && second;
+        if (tile->columns * unit < SHORT && shape->columns.len > tile->columns)
+            continue; /* rows of half a line, for matrices that have no longer ones */
         if (shape->rows.len < sides[unit] * tile->rows || shape->columns.len < sides[unit] * tile->columns)
             continue;
-        last = tile;
+        if (!last || used_of(tile, shape) >= used_of(last, shape))
+            last = tile;
         if ((!best || wanted) && used_of(tile, shape) >= full &&
             shape->bytes >= enough[unit <= 2] * unit * tile->rows * tile->columns)
             best = tile;
@@ -296,7 +323,11 @@ int gm_matrix_lay_out(gm_matrix_launch *launch, const gm_matrix_tile *tile, cons
     matrix->line = shape->ahead ? GM_MATRIX_LINE : 1;
     matrix->stacked = shape->stacked;
     matrix->packed = is_packed(shape, tile);
-    matrix->even = matrix->packed ? -1 : shape->even;
+    matrix->even = matrix->packed || tile->way != GM_MATRIX_HELD ? -1 : shape->even;
+    if (tile->way == GM_MATRIX_STEADY) {
+        int64_t least = GM_MATRIX_PITCH(tile->unit, tile->columns) * VECTOR;
+        matrix->pitch = (int)(least + ((plan->axis[rows->axis[0]].src - least) & (GM_MATRIX_STEADY - 1)));
+    }
     int64_t ahead = tile->even ? 0 : shape->ahead,
             row_tiles = (rows->len + gm_most(ahead - 1, 0) + tile->rows - 1) / tile->rows,
             column_tiles = (columns->len + tile->columns - 1) / tile->columns;
@@ -325,7 +356,8 @@ int gm_matrix_lay_out(gm_matrix_launch *launch, const gm_matrix_tile *tile, cons
     return 1;
 }
 
-int gm_matrix_make(gm_matrix_launch *launch, const gm_plan *plan, int unit, const char *dst, const char *src)
+int gm_matrix_make(gm_matrix_launch *launch, const gm_plan *plan, int unit, const char *dst, const char *src,
+                   int most_shared)
 {
     gm_matrix_shape shape;
 
@@ -334,5 +366,5 @@ int gm_matrix_make(gm_matrix_launch *launch, const gm_plan *plan, int unit, cons
     const gm_matrix_tile *tile = choose_even(&shape, unit);
     if (!tile && !suits(&shape, tile = choose(&shape, unit)))
         return 0;
-    return gm_matrix_lay_out(launch, tile, &shape, plan, src);
+    return gm_matrix_lay_out(launch, asynchronous(tile, &shape, most_shared), &shape, plan, src);
 }

@@ -8,6 +8,7 @@ typedef struct gm_matrix_tile {
     int even; /* takes whole vectors alone */
     int unit, rows, columns, threads;
     unsigned shared;
+    int way; /* in which rows come to shared memory */
 } gm_matrix_tile;
 
 extern const gm_matrix_tile gm_matrix_tiles[];
@@ -49,4 +50,5 @@ int gm_matrix_lay_out(gm_matrix_launch *launch, const gm_matrix_tile *tile, cons
                       const gm_plan *plan, const char *src);
 
 /* Whether the matrix kernels suit the plan; fills in the launch for the best tile. */
-int gm_matrix_make(gm_matrix_launch *launch, const gm_plan *plan, int unit, const char *dst, const char *src);
+int gm_matrix_make(gm_matrix_launch *launch, const gm_plan *plan, int unit, const char *dst, const char *src,
+                   int most_shared);

@@ -1,6 +1,7 @@
 /* Movement on a device: which kernels a plan gets, and the last few launches of each thread. */
 #include "../base/integers.h"
 #include "backend.h"
+#include "batch.h"
 #include "gpu.h"
 #include "images.h"
 #include "lesson.h"
@@ -30,6 +31,7 @@ typedef struct gm_prepared {
         long long vectors;
         gm_rows rows;
         gm_weave weave;
+        gm_batch batch;
         gm_planes planes;
         gm_matrix matrix;
         gm_tile tile;
@@ -99,12 +101,25 @@ static int move_weave(const gm_movement *move, gm_prepared *to)
                     made.shared, 0);
 }
 
+static int move_batch(const gm_movement *move, gm_prepared *to)
+{
+    gm_batch_launch made;
+
+    if (!gm_batch_make(&made, move->plan, move->dst, move->src, move->gpu->figures.processors) ||
+        !gm_batch_suits(&made))
+        return 0;
+    to->parameter.batch = made.batch;
+    return prepared(to, gm_entry_find("move_batch"), made.blocks, made.threads, made.shared, 0);
+}
+
 static int move_planes(const gm_movement *move, gm_prepared *to)
 {
     gm_planes_launch made;
 
     if (!gm_planes_make(&made, move->plan, move->unit, move->dst, move->src) || !gm_planes_suits(&made, move->unit))
         return 0;
+    if (made.to_planes && move->unit <= 2) /* half as far as blocks are under way (planes.cu) */
+        made.planes.further = move->gpu->figures.processors * 5 / 2;
     to->parameter.planes = made.planes;
     return prepared(to, sized(made.to_planes ? "move_planes" : "move_records", move->unit), made.blocks, made.threads,
                     made.shared, 1);
@@ -114,7 +129,8 @@ static int move_matrix(const gm_movement *move, gm_prepared *to)
 {
     gm_matrix_launch made;
 
-    if (move->plan->item >= SHORTEST_RUN || !gm_matrix_make(&made, move->plan, move->unit, move->dst, move->src))
+    if (move->plan->item >= SHORTEST_RUN ||
+        !gm_matrix_make(&made, move->plan, move->unit, move->dst, move->src, move->gpu->figures.shared_bytes))
         return 0;
     to->parameter.matrix = made.matrix;
     return prepared(to, gm_entry_find(made.kernel), made.blocks, made.threads, made.shared, 1);
@@ -153,8 +169,8 @@ static int is_for(const gm_prepared *made, const gm_gpu *gpu, const gm_plan *pla
  * look at no more of an address than its place in a line of memory; only what bounds the source moves with it. */
 static gm_prepared *prepare(const gm_gpu *gpu, const gm_plan *plan, char *dst, const char *src)
 {
-    static gm_family_fn *const families[] = {move_flat,   move_rows, move_weave,  move_planes,
-                                             move_matrix, move_tile, move_general};
+    static gm_family_fn *const families[] = {move_flat,   move_rows,   move_weave, move_batch,
+                                             move_planes, move_matrix, move_tile,  move_general};
     static _Thread_local gm_prepared kept[KEPT];
     static _Thread_local unsigned oldest;
 

@@ -224,6 +224,14 @@ static int set_threads(gm_box *box, gm_tile *tile, int threads, int runs, int un
     among = threads >> tile->lanes_shift;
     int each = box->dst_uniform || tile->nruns_axes != 1 ? 1 : (int)gm_most(1, vector >> tile->lanes_shift);
     int whole_vectors = units / vector, share = among / each;
+    if (box->unit == 1 && each > 1 && runs > 1 && runs < vector &&
+        threads / runs >= vectors_of_period(period, vector)) {
+        /* Fewer runs than would be dealt out so: each has a team of its own. */
+        tile->lanes_shift = 0;
+        share = threads / runs;
+        each = 1;
+        among = threads;
+    }
     int vectors = (int)gm_most(1, whole_vectors < share ? whole_vectors : share);
     tile->steady = tile->steady_step = 0;
     if (tile->run_vectors > vectors) {
@@ -239,7 +247,7 @@ static int set_threads(gm_box *box, gm_tile *tile, int threads, int runs, int un
     }
     tile->teams = among / vectors / each * each;
     tile->vector_threads = divisor(vectors);
-    return !box->dst_uniform && tile->nruns_axes > 0 &&
+    return !box->dst_uniform && tile->nruns_axes > 0 && tile->teams << tile->lanes_shift < runs &&
            (tile->nruns_axes > 1 || ((int64_t)tile->teams << tile->lanes_shift) * tile->runs[0].dst % VECTOR != 0);
 }
 

@@ -4,8 +4,9 @@
  * are on few banks; if neighbouring lanes begin with other units, their places differ by those units' distance too. The
  * few ways that the kernels know are tried on the first warp's vectors. */
 #include "tile.h"
+#include "tile_box.h"
 
-enum { WARP = 32, BANKS = 32, WORD = 4, VECTOR = 16 };
+enum { WARP = 32, BANKS = 32, WORD = 4 };
 
 /* Where unit `n` of a run lies in the image. */
 static int unit_place(const gm_tile *tile, int n)
@@ -51,23 +52,13 @@ static int passes(const int *place)
     return most;
 }
 
-void gm_tile_turn(gm_tile *tile, int unit)
+void gm_lanes_turn(int (*place)[GM_VECTOR], int vector, int *shift, int *step)
 {
     static const unsigned char ways[][2] = {{5, 0}, {3, 1}, {3, 2}, {3, 4}, {2, 1}, {2, 2}, {2, 4},
                                             {1, 1}, {1, 2}, {0, 1}, {0, 2}, {0, 3}, {0, 5}, {0, 7}};
     enum { WAYS = sizeof ways / sizeof *ways, SAMPLES = 4, PASSES = 32 };
-    int vector = VECTOR / unit, lanes = 1 << tile->lanes_shift, place[WARP][VECTOR], best = 0, least = 0, none = 0;
+    int best = 0, least = 0, none = 0;
 
-    tile->turn_shift = 5;
-    tile->turn_step = 0;
-    if (vector == 1)
-        return;
-    for (int i = 0; i < WARP; i++) {
-        int rest = i >> tile->lanes_shift, team = rest / (int)tile->vector_threads.n,
-            first = rest % (int)tile->vector_threads.n;
-        for (int k = 0; k < vector; k++)
-            place[i][k] = (1 << 20) + run_place(tile, team * lanes + i % lanes) + unit_place(tile, first * vector + k);
-    }
     for (int way = 0; way < WAYS && (way == 0 || least > SAMPLES); way++) {
         int sum = 0;
         for (int k = 0; k < vector && (way == 0 || sum < least); k += (vector + SAMPLES - 1) / SAMPLES) {
@@ -85,6 +76,23 @@ void gm_tile_turn(gm_tile *tile, int unit)
     /* A turn costs some thirty instructions: up to so many passes for 512 bytes it is faster without. */
     if (none * vector <= PASSES * SAMPLES || 4 * least > 3 * none)
         best = 0;
-    tile->turn_shift = ways[best][0];
-    tile->turn_step = ways[best][1];
+    *shift = ways[best][0];
+    *step = ways[best][1];
+}
+
+void gm_tile_turn(gm_tile *tile, int unit)
+{
+    int vector = GM_VECTOR / unit, lanes = 1 << tile->lanes_shift, place[WARP][GM_VECTOR];
+
+    tile->turn_shift = 5;
+    tile->turn_step = 0;
+    if (vector == 1)
+        return;
+    for (int i = 0; i < WARP; i++) {
+        int rest = i >> tile->lanes_shift, team = rest / (int)tile->vector_threads.n,
+            first = rest % (int)tile->vector_threads.n;
+        for (int k = 0; k < vector; k++)
+            place[i][k] = (1 << 20) + run_place(tile, team * lanes + i % lanes) + unit_place(tile, first * vector + k);
+    }
+    gm_lanes_turn(place, vector, &tile->turn_shift, &tile->turn_step);
 }

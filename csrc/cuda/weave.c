@@ -58,7 +58,7 @@ int gm_weave_make(gm_weave_launch *launch, const gm_plan *plan, const char *dst,
         return 0;
     weave->units = (unsigned)units;
     launch->threads = 32 * GM_WEAVE_WARPS;
-    launch->blocks = (unsigned)gm_pieces(units, (int64_t)launch->threads * GM_WEAVE_EACH(launch->fields));
+    launch->blocks = (unsigned)gm_pieces(units, (int64_t)launch->threads);
     launch->shared = (unsigned)(GM_WEAVE_WARPS * GM_WEAVE_STAGED(launch->fields) * 16);
     return 1;
 }

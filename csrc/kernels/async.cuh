@@ -26,3 +26,11 @@ __device__ __forceinline__ void gm_async_wait(void)
     asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
 }
+
+/* For all but this thread's last so many groups of copies. */
+template <int GROUPS> __device__ __forceinline__ void gm_async_wait_but(void)
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS) : "memory");
+#endif
+}

@@ -15,7 +15,9 @@
  * Limited by memory: matrix.cu, which takes every alignment, moves its tile through shared memory once more. On an
  * H200, in parts of cudaMemcpyAsync's speed, 512 MB each way: items of 4 bytes 0.97, of 2 and 16 0.98, of 8 0.99, bytes
  * 0.95 (matrix.cu: 0.96, 0.97, 0.98, 0.93); batches of 1024 x 1024 1.00-1.01. Lost there: tiles of
- * 128 x 32 items of 4 bytes, 256 x 128 bytes, and more threads than those for items of 8 and 16 bytes (0.86).
+ * 128 x 32 items of 4 bytes, 256 x 128 bytes, and more threads than those for items of 8 and 16 bytes (0.86). Bytes of 64
+ * columns have a tile of as many, of whose rows two share a swizzle's places: 0.905 for 0.88 with half of the threads idle
+ * (512 rows 0.90; eight loads a thread instead of four 0.68-0.72).
  *
  * Where rows or columns lie megabytes apart, permutes stay at 0.86-0.94 whatever the tile: thirty shapes, 4 to 8 loads
  * a thread and 2 to 6 blocks a multiprocessor differ by 0.01 (128 x 64 items of 4 bytes and 64 x 256 of 2 are the best by
@@ -41,11 +43,12 @@ __device__ __forceinline__ void move_even(char *__restrict__ out, const char *__
         LOADS = ROWS / GROUPS,
         TURNS = TALL * WORDS / THREADS,
         SHARE = 32 / VECTORS, /* rows of a warp at a time */
-        SWIZZLE = 8           /* places that a quarter of a warp's accesses may have at once */
+        SWIZZLE = 8,          /* places that a quarter of a warp's accesses may have at once */
+        SHORT = VECTORS < SWIZZLE ? SWIZZLE / VECTORS : 1 /* rows that share them */
     };
     static_assert(THREADS % VECTORS == 0 && ROWS % GROUPS == 0 && TALL * WORDS % THREADS == 0, "every thread as many");
     static_assert(COLUMNS <= THREADS && SHARE * LOADS <= 32 && SHARE * VECTORS == 32, "a place to a thread");
-    static_assert(VECTORS % SWIZZLE == 0 && TALL % SWIZZLE == 0, "the swizzle stays in its row");
+    static_assert(SHORT * VECTORS % SWIZZLE == 0 && TALL % SWIZZLE == 0, "the swizzle stays in its row");
     extern __shared__ __align__(128) unsigned char shared[];
     uint4 *image = (uint4 *)shared;
     long long *column_dst = (long long *)(image + ROWS * VECTORS);
@@ -73,7 +76,7 @@ __device__ __forceinline__ void move_even(char *__restrict__ out, const char *__
 #pragma unroll
     for (int k = 0; k < LOADS; k++) {
         int row = k * GROUPS + group;
-        image[row * VECTORS + (place ^ (row / V % SWIZZLE))] = vector[k];
+        image[row / SHORT * SHORT * VECTORS + ((row % SHORT * VECTORS + place) ^ (row / V % SWIZZLE))] = vector[k];
     }
     __syncthreads();
 
@@ -83,8 +86,18 @@ __device__ __forceinline__ void move_even(char *__restrict__ out, const char *__
             rest = unit / SWIZZLE / (16 / WORD), v = rest % (TALL / SWIZZLE) * SWIZZLE + low,
             from = rest / (TALL / SWIZZLE), column = from * V + word * WIDE;
         uint4 made[WIDE];
-        gm_turn_gather<T, true, VECTORS>(
-            made, (const unsigned char *)&image[v * V * VECTORS + (from ^ low)] + word * WORD, NULL);
+        if constexpr (SHORT == 1)
+            gm_turn_gather<T, true, VECTORS>(
+                made, (const unsigned char *)&image[v * V * VECTORS + (from ^ low)] + word * WORD, NULL);
+        else {
+            unsigned int words[V];
+#pragma unroll
+            for (int i = 0; i < V; i++) {
+                int at = i / SHORT * SHORT * VECTORS + ((i % SHORT * VECTORS + from) ^ low);
+                words[i] = ((const unsigned int *)&image[v * V * VECTORS + at])[word];
+            }
+            gm_turn<T>(made, words);
+        }
         if (v * V < rows && column < columns)
 #pragma unroll
             for (int c = 0; c < WIDE; c++)

@@ -27,12 +27,19 @@
     TILE(16, uint4, 64, 32, 512)                                                                                       \
     TILE(16, uint4, 32, 16, 160)
 
+/* Tiles whose rows come to shared memory asynchronously, by one of the ways below. */
+#define GM_MATRIX_ASYNC_TILES(TILE)                                                                                    \
+    TILE(1, unsigned char, 128, 256, 320, listed, GM_MATRIX_LISTED)                                                    \
+    TILE(1, unsigned char, 128, 256, 320, steady, GM_MATRIX_STEADY)                                                    \
+    TILE(2, unsigned short, 128, 128, 384, steady, GM_MATRIX_STEADY)
+
 /* Tiles for matrices whose rows and columns are whole vectors on both sides (even.cu): of each item size the best for
  * one matrix, the best for rows and columns of several axes where that is another, and the one for what is too small.
  */
 #define GM_EVEN_TILES(TILE)                                                                                            \
     TILE(1, unsigned char, 128, 256, 512)                                                                              \
     TILE(1, unsigned char, 128, 128, 256)                                                                              \
+    TILE(1, unsigned char, 256, 64, 256)                                                                               \
     TILE(2, unsigned short, 128, 128, 512)                                                                             \
     TILE(2, unsigned short, 64, 256, 512)                                                                              \
     TILE(2, unsigned short, 64, 64, 256)                                                                               \
@@ -52,11 +59,18 @@
 #define GM_MATRIX_PITCH(unit, columns)     ((columns) * (unit) / 16 + 1)
 #define GM_MATRIX_COLUMN_PITCH(unit, rows) ((GM_MATRIX_READ(unit, rows) * (unit) / 16) | 1)
 #define GM_MATRIX_LARGER(a, b)             ((a) > (b) ? (a) : (b))
-#define GM_MATRIX_IMAGE(unit, rows, columns)                                                                           \
-    GM_MATRIX_LARGER(GM_MATRIX_PITCH(unit, columns) * GM_MATRIX_READ(unit, rows),                                      \
+#define GM_MATRIX_PLACE(unit, columns, way)                                                                            \
+    (GM_MATRIX_PITCH(unit, columns) + ((way) == GM_MATRIX_STEADY ? GM_MATRIX_STEADY / 16 : (way)))
+#define GM_MATRIX_IMAGE(unit, rows, columns, way)                                                                      \
+    GM_MATRIX_LARGER(GM_MATRIX_PLACE(unit, columns, way) * GM_MATRIX_READ(unit, rows) + 2 * ((way) > 0),               \
                      GM_MATRIX_COLUMN_PITCH(unit, rows) * (columns))
-#define GM_MATRIX_SHARED(unit, rows, columns)                                                                          \
-    (GM_MATRIX_IMAGE(unit, rows, columns) * 16 + (GM_MATRIX_READ(unit, rows) * 12 + (columns)*8 + 31) / 16 * 16)
+#define GM_MATRIX_SHARED(unit, rows, columns, way)                                                                     \
+    (GM_MATRIX_IMAGE(unit, rows, columns, way) * 16 + (GM_MATRIX_READ(unit, rows) * 12 + (columns)*8 + 31) / 16 * 16)
+
+/* How rows come to shared memory: held in registers on the way, one place after another; asynchronously, each with a
+ * place of its own that is congruent to its address modulo a sector; or so at a steady pitch, which is congruent too.
+ */
+enum { GM_MATRIX_HELD, GM_MATRIX_LISTED, GM_MATRIX_STEADY = 32 };
 
 enum {
     GM_MATRIX_AXES = 8,
@@ -76,6 +90,7 @@ typedef struct gm_matrix {
     int stacked; /* the last axis of the rows does not follow the others in the destination */
     int packed;  /* each row begins where the one before ends, and a tile has all columns */
     int even;    /* bytes from a vector's start to the first item, where they are the same in all rows; or -1 */
+    int pitch;   /* GM_MATRIX_STEADY: bytes from a row's place to the next one's */
     int nrow, ncolumn, nbatch;
     gm_walk_axis row[GM_MATRIX_AXES], column[GM_MATRIX_AXES], batch[GM_MATRIX_BATCH]; /* innermost first */
 } gm_matrix;

@@ -21,6 +21,7 @@ typedef struct gm_planes {
     int lanes_shift,
         begin_shift; /* 1 << lanes_shift lanes begin with the same item, the next 1 << begin_shift bytes on */
     gm_planes_divisor tiles;
+    int further; /* so many tiles on are what a block has brought to the second-level cache; 0: none */
     int nfield, nbatch;
     gm_walk_axis field[GM_PLANES_FIELDS], batch[GM_PLANES_BATCH]; /* innermost first */
 } gm_planes;

@@ -57,3 +57,18 @@ __device__ __forceinline__ void gm_turn_gather(uint4 *made, const unsigned char 
             ((T *)made)[i] = *(const T *)(from + (EVEN ? 0 : shift[i]));
     }
 }
+
+/* The same of rows `pitch` bytes apart, the first of which begins `at` bytes after the image. */
+template <typename T>
+__device__ __forceinline__ void gm_turn_gather_steady(uint4 *made, const uint4 *image, int at, int pitch)
+{
+    enum { V = 16 / sizeof(T) };
+    unsigned int word[V];
+
+#pragma unroll
+    for (int i = 0; i < V; i++, at += pitch) {
+        const unsigned int *from = (const unsigned int *)((const unsigned char *)image + (at & ~3));
+        word[i] = __funnelshift_r(from[0], from[1], at * 8);
+    }
+    gm_turn<T>(made, word);
+}

@@ -7,9 +7,10 @@
  * items is written by neighbours also where the planes are read 16 bytes at a time (patches of images).
  *
  * Limited by memory. On an H200, in parts of a copy's speed, beside the kernels that take any number of fields:
- * 64 images of 3 x 224 x 224 to pixels 1.00 for 0.75, patches of 16 x 16 of them 0.91 for 0.74, pixel shuffle 0.96 for
- * 0.85 and back 0.98 for 0.82, four planes of 6144 x 6144 0.98 for 0.94. Two units a thread instead of one: 0.02 for
- * images, 0.01 for two planes, for four planes -0.015.
+ * 64 images of 3 x 224 x 224 to pixels 0.98-1.05 for 0.75-0.81, patches of 16 x 16 of them 0.91-0.95 for 0.74-0.77,
+ * pixel shuffle 0.95-0.96 for 0.85 and back 0.95-0.98 for 0.82, four planes of 6144 x 6144 0.975 for 0.95; the same as
+ * there for pairs and images taken apart. Two units a thread instead of one: from -0.03 (four planes, patches) to +0.01
+ * (two).
  */
 #include "matrix.cuh"
 #include "weave.h"
@@ -64,74 +65,63 @@ template <int FIELDS> __device__ __forceinline__ int gm_weave_place(int v)
 template <int FIELDS, bool WEAVES>
 __device__ void move_weave(char *__restrict__ out, const char *__restrict__ in, const gm_weave &p)
 {
-    enum { EACH = GM_WEAVE_EACH(FIELDS), STAGED = GM_WEAVE_STAGED(FIELDS) };
     extern __shared__ __align__(128) unsigned char shared[];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    uint4 *staged = (uint4 *)shared + warp * STAGED;
-    unsigned int first = (blockIdx.x * GM_WEAVE_WARPS + warp) * (32 * EACH); /* the warp's unit */
-    gm_place at[EACH];
-    uint4 vector[EACH][FIELDS];
+    uint4 *staged = (uint4 *)shared + warp * GM_WEAVE_STAGED(FIELDS);
+    unsigned int base = (blockIdx.x * GM_WEAVE_WARPS + warp) * 32; /* the warp's first unit */
+    gm_place at = gm_matrix_place(p.axis, p.naxes, min(base + lane, p.units - 1));
+    uint4 vector[FIELDS];
+    unsigned int word[FIELDS * 4], made[FIELDS * 4];
 
 #pragma unroll
-    for (int e = 0; e < EACH; e++) {
-        unsigned int base = first + e * 32;
-        at[e] = gm_matrix_place(p.axis, p.naxes, min(base + lane, p.units - 1));
+    for (int k = 0; k < FIELDS; k++) {
+        int v = k * 32 + lane, owner = WEAVES ? lane : v / FIELDS; /* whose unit the vector is of */
+        long long from =
+            WEAVES ? at.src + k * p.plane : __shfl_sync(0xffffffffu, at.src, owner) + (v - owner * FIELDS) * 16;
+        if (base + owner < p.units)
+            vector[k] = __ldg((const uint4 *)(in + from));
+    }
+    if constexpr (WEAVES) {
+#pragma unroll
+        for (int w = 0; w < 4; w++) {
+#pragma unroll
+            for (int k = 0; k < FIELDS; k++)
+                word[k] = (&vector[k].x)[w];
+            gm_weave_words<FIELDS>(made + w * FIELDS, word);
+        }
+#pragma unroll
+        for (int k = 0; k < FIELDS; k++)
+            staged[gm_weave_place<FIELDS>(lane * FIELDS + k)] =
+                make_uint4(made[4 * k], made[4 * k + 1], made[4 * k + 2], made[4 * k + 3]);
+        __syncwarp();
 #pragma unroll
         for (int k = 0; k < FIELDS; k++) {
-            int v = k * 32 + lane, owner = WEAVES ? lane : v / FIELDS; /* whose unit the vector is of */
-            long long from = WEAVES ? at[e].src + k * p.plane
-                                    : __shfl_sync(0xffffffffu, at[e].src, owner) + (v - owner * FIELDS) * 16;
+            int v = k * 32 + lane, owner = v / FIELDS;
+            long long to = __shfl_sync(0xffffffffu, at.dst, owner) + (v - owner * FIELDS) * 16;
             if (base + owner < p.units)
-                vector[e][k] = __ldg((const uint4 *)(in + from));
+                *(uint4 *)(out + to) = staged[gm_weave_place<FIELDS>(v)];
         }
-    }
+    } else {
 #pragma unroll
-    for (int e = 0; e < EACH; e++) {
-        unsigned int base = first + e * 32, word[FIELDS * 4], made[FIELDS * 4];
-        if (e > 0)
-            __syncwarp(); /* the records before are out of the way */
-        if (WEAVES) {
+        for (int k = 0; k < FIELDS; k++)
+            staged[gm_weave_place<FIELDS>(k * 32 + lane)] = vector[k];
+        __syncwarp();
 #pragma unroll
-            for (int w = 0; w < 4; w++) {
+        for (int k = 0; k < FIELDS; k++) {
+            uint4 part = staged[gm_weave_place<FIELDS>(lane * FIELDS + k)];
+            word[4 * k] = part.x;
+            word[4 * k + 1] = part.y;
+            word[4 * k + 2] = part.z;
+            word[4 * k + 3] = part.w;
+        }
 #pragma unroll
-                for (int k = 0; k < FIELDS; k++)
-                    word[k] = (&vector[e][k].x)[w];
-                gm_weave_words<FIELDS>(made + w * FIELDS, word);
-            }
+        for (int w = 0; w < 4; w++)
+            gm_unweave_words<FIELDS>(made + w * FIELDS, word + w * FIELDS);
+        if (base + lane < p.units)
 #pragma unroll
             for (int k = 0; k < FIELDS; k++)
-                staged[gm_weave_place<FIELDS>(lane * FIELDS + k)] =
-                    make_uint4(made[4 * k], made[4 * k + 1], made[4 * k + 2], made[4 * k + 3]);
-            __syncwarp();
-#pragma unroll
-            for (int k = 0; k < FIELDS; k++) {
-                int v = k * 32 + lane, owner = v / FIELDS;
-                long long to = __shfl_sync(0xffffffffu, at[e].dst, owner) + (v - owner * FIELDS) * 16;
-                if (base + owner < p.units)
-                    *(uint4 *)(out + to) = staged[gm_weave_place<FIELDS>(v)];
-            }
-        } else {
-#pragma unroll
-            for (int k = 0; k < FIELDS; k++)
-                staged[gm_weave_place<FIELDS>(k * 32 + lane)] = vector[e][k];
-            __syncwarp();
-#pragma unroll
-            for (int k = 0; k < FIELDS; k++) {
-                uint4 part = staged[gm_weave_place<FIELDS>(lane * FIELDS + k)];
-                word[4 * k] = part.x;
-                word[4 * k + 1] = part.y;
-                word[4 * k + 2] = part.z;
-                word[4 * k + 3] = part.w;
-            }
-#pragma unroll
-            for (int w = 0; w < 4; w++)
-                gm_unweave_words<FIELDS>(made + w * FIELDS, word + w * FIELDS);
-            if (base + lane < p.units)
-#pragma unroll
-                for (int k = 0; k < FIELDS; k++)
-                    *(uint4 *)(out + at[e].dst + k * p.plane) =
-                        make_uint4(made[k], made[FIELDS + k], made[2 * FIELDS + k], made[3 * FIELDS + k]);
-        }
+                *(uint4 *)(out + at.dst + k * p.plane) =
+                    make_uint4(made[k], made[FIELDS + k], made[2 * FIELDS + k], made[3 * FIELDS + k]);
     }
 }
 

@@ -16,7 +16,5 @@ typedef struct gm_weave {
     gm_walk_axis axis[GM_WEAVE_AXES]; /* of the units, innermost first */
 } gm_weave;
 
-/* Units that a thread takes, by the number of planes: its loads all come first. */
-#define GM_WEAVE_EACH(fields) ((fields) == 4 ? 1 : 2)
 /* Vectors of shared memory for a warp's records, with those that are left free (weave.cu). */
 #define GM_WEAVE_STAGED(fields) (32 * (fields) + ((fields) == 3 ? 0 : 4 * (fields)))

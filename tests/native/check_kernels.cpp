@@ -11,6 +11,7 @@
 #include "../../csrc/kernels/sum_down.cu"
 #include "../../csrc/kernels/sum_run.cu"
 #include "../../csrc/kernels/planes.cu"
+#include "../../csrc/kernels/batch.cu"
 #include "../../csrc/kernels/tile.cu"
 #undef GM_KERNEL
 #undef GM_KERNELS
@@ -20,6 +21,7 @@ extern "C" {
 #include "../../csrc/cuda/matrix.h"
 #include "../../csrc/cuda/rows.h"
 #include "../../csrc/cuda/planes.h"
+#include "../../csrc/cuda/batch.h"
 #include "../../csrc/cuda/tile.h"
 #include "../../csrc/cuda/walk.h"
 #include "../../csrc/cuda/weave.h"
@@ -45,35 +47,37 @@ struct gm_case {
 
 // Shapes that tiles, thin arrays, small matrices and long rows are made for; steps with gaps, reversed axes, any start.
 // From kind 6 on dense permutations that move the last axis: matrices; kind 8 has whole vectors everywhere, kind 9
-// records of few fields; kind 10 bytes of two to four fields in whole vectors, perhaps with an axis beside them.
+// records of few fields, kind 10 bytes of two to four fields in whole vectors, perhaps with an axis beside them, kind
+// 11 batches of small permutes of bytes.
 static gm_case draw_case()
 {
     static const int items[] = {1, 2, 4, 8, 16, 3, 12, 24, 6, 32, 80, 300};
     enum { MOST_BYTES = 400000 };
     gm_case made = {};
     int64_t count = 1, shape[8], step[8];
-    int drawn = draw(0, 13), kind = drawn > 11 ? 10 : std::min(drawn, 9), order[8];
+    int drawn = draw(0, 15), kind = drawn > 11 ? 10 + drawn % 2 : std::min(drawn, 9), order[8];
     bool dense = kind >= 6;
 
-    made.item = items[kind == 10 ? 0 : draw(0, kind == 9 ? 3 : dense ? 4 : 11)];
-    made.ndim = kind == 8 ? 2 : kind >= 9 ? 2 + !draw(0, 2) : dense ? draw(2, 4) : draw(1, 5);
+    made.item = items[kind >= 10 ? 0 : draw(0, kind == 9 ? 3 : dense ? 4 : 11)];
+    made.ndim = kind == 8 ? 2 : kind == 11 ? draw(3, 4) : kind >= 9 ? 2 + !draw(0, 2) : dense ? draw(2, 4) : draw(1, 5);
     int long_axis = kind == 10 ? made.ndim - 1 - draw(0, 1) : draw(0, made.ndim - 1);
     for (int i = 0; i < made.ndim; i++) {
         bool longest = (kind == 3 && i == 0) || (kind == 4 && i == made.ndim - 1) || (kind == 9 && i == long_axis);
-        shape[i] = kind == 10  ? i == long_axis ? 16 * draw(1, 100) : draw(2, 4)
-                   : longest   ? draw(500, 6000)
-                   : kind == 0 ? draw(1, 9)
-                   : kind == 5 ? 16 * draw(1, 4)
-                   : kind == 9 ? draw(2, made.ndim == 2 ? 40 : 6)
-                   : kind == 8 ? std::max(16 / (int)made.item, 1) * (draw(0, 1) ? draw(1, 40) : 16 * draw(1, 2) - 1)
-                   : dense     ? draw(3, i ? 60 : 700)
-                               : draw(1, kind == 2 ? 200 : 33);
+        shape[i] = kind == 10   ? i == long_axis ? 16 * draw(1, 100) : draw(2, 4)
+                     : kind == 11 ? i ? draw(2, 12) : draw(20, 300)
+                     : longest ? draw(500, 6000)
+                   : kind == 0  ? draw(1, 9)
+                   : kind == 5  ? 16 * draw(1, 4)
+                   : kind == 9  ? draw(2, made.ndim == 2 ? 40 : 6)
+                   : kind == 8  ? std::max(16 / (int)made.item, 1) * (draw(0, 1) ? draw(1, 40) : 16 * draw(1, 2) - 1)
+                   : dense      ? draw(3, i ? 60 : 700)
+                                : draw(1, kind == 2 ? 200 : 33);
         while (count * shape[i] * made.item > MOST_BYTES && shape[i] > 1)
             shape[i] = (shape[i] + 1) / 2;
         count *= shape[i];
         order[i] = i;
     }
-    if (kind == 10)
+    if (kind >= 10)
         std::swap(order[made.ndim - 1], order[made.ndim - 2]);
     else
         do
@@ -99,8 +103,8 @@ static gm_case draw_case()
         next = next * made.shape[i] + (draw(0, dense ? 20 : 9) == 0 ? draw(0, 3) * (draw(0, 1) ? 16 : 1) : 0);
     }
     made.dst_span = next;
-    made.src_shift = draw(0, 2) || kind == 8 || kind == 10 ? 0 : draw(0, 15);
-    made.dst_shift = draw(0, 2) || kind == 8 || kind == 10 ? 0 : draw(0, 15);
+    made.src_shift = draw(0, 2) || kind == 8 || kind >= 10 ? 0 : draw(0, 15);
+    made.dst_shift = draw(0, 2) || kind == 8 || kind >= 10 ? 0 : draw(0, 15);
     return made;
 }
 
@@ -130,13 +134,15 @@ static void move_plainly(const gm_case &test, char *dst, const char *src, int ax
         }                                                                                                              \
     }
 
-enum gm_way { GENERAL, ROWS, MATRICES, PLANES, WEAVES, TILES, WAYS };
+enum gm_way { GENERAL, ROWS, MATRICES, PLANES, WEAVES, BATCHES, TILES, WAYS };
 
 // In the order of gm_matrix_tiles.
 static void (*const matrix_kernels[])(char *, const char *, const gm_matrix) = {
-#define ANY(unit, type, rows, columns, threads)  move_matrix_##unit##_##rows##x##columns##_##threads,
-#define EVEN(unit, type, rows, columns, threads) move_even_##unit##_##rows##x##columns##_##threads,
-    GM_MATRIX_TILES(ANY) GM_EVEN_TILES(EVEN)
+#define ANY(unit, type, rows, columns, threads)        move_matrix_##unit##_##rows##x##columns##_##threads,
+#define EVEN(unit, type, rows, columns, threads)       move_even_##unit##_##rows##x##columns##_##threads,
+#define ASYNC(unit, type, rows, columns, threads, name, way) move_##name##_##unit##_##rows##x##columns##_##threads,
+    GM_MATRIX_TILES(ANY) GM_EVEN_TILES(EVEN) GM_MATRIX_ASYNC_TILES(ASYNC)
+#undef ASYNC
 #undef ANY
 #undef EVEN
 };
@@ -149,6 +155,7 @@ static bool move(gm_way way, const gm_plan &plan, char *dst, const char *src)
     static gm_tile_launch tile;
     static gm_planes_launch planes;
     static gm_weave_launch weave;
+    static gm_batch_launch batch;
     static gm_rows rows;
     static gm_walk walk;
 
@@ -170,7 +177,8 @@ static bool move(gm_way way, const gm_plan &plan, char *dst, const char *src)
             return false;
         do
             tile = draw(0, gm_matrix_tile_count - 1);
-        while (gm_matrix_tiles[tile].unit != unit || (gm_matrix_tiles[tile].even && !shape.whole));
+        while (gm_matrix_tiles[tile].unit != unit || (gm_matrix_tiles[tile].even && !shape.whole) ||
+               (gm_matrix_tiles[tile].way == GM_MATRIX_STEADY && shape.rows.n > 1));
         gm_matrix_lay_out(&matrix, &gm_matrix_tiles[tile], &shape, &plan, src);
         launch(matrix.blocks, (unsigned)matrix.threads, [&] { matrix_kernels[tile](dst, src, matrix.matrix); });
         return true;
@@ -198,6 +206,15 @@ static bool move(gm_way way, const gm_plan &plan, char *dst, const char *src)
                 {move_unweave_2, move_unweave_3, move_unweave_4}, {move_weave_2, move_weave_3, move_weave_4}};
             kernels[weave.weaves][weave.fields - 2](dst, src, weave.weave);
         });
+        return true;
+    case BATCHES:
+        if (!gm_batch_make(&batch, &plan, dst, src, draw(1, 3)))
+            return false;
+        if (draw(0, 1)) { // any turn is right, and few are chosen
+            batch.batch.turn_shift = draw(0, 5);
+            batch.batch.turn_step = draw(0, 15);
+        }
+        launch(batch.blocks, batch.threads, [&] { move_batch(dst, src, batch.batch); });
         return true;
     default:
         if (!gm_tile_make(&tile, &plan, unit, dst, src, 227 * 1024))
@@ -246,7 +263,7 @@ int main(int argc, char **argv)
             taken[way]++;
             if (memcmp(result, wanted.data(), dst_bytes) == 0)
                 continue;
-            static const char *const names[] = {"general", "rows", "matrices", "planes", "weaves", "tiles"};
+            static const char *const names[] = {"general", "rows", "matrices", "planes", "weaves", "batches", "tiles"};
             printf("%s, case %d: items of %lld bytes, shifts %d and %d, axes (length, src, dst)", names[way], i,
                    (long long)test.item, test.src_shift, test.dst_shift);
             for (int k = 0; k < test.ndim; k++)
@@ -257,7 +274,7 @@ int main(int argc, char **argv)
         free(source);
         free(result);
     }
-    printf("%d general, %d rows, %d matrices, %d planes, %d weaves, %d tiles\n", taken[GENERAL], taken[ROWS],
-           taken[MATRICES], taken[PLANES], taken[WEAVES], taken[TILES]);
-    return taken[TILES] == 0 || taken[MATRICES] == 0 || taken[PLANES] == 0 || taken[WEAVES] == 0;
+    printf("%d general, %d rows, %d matrices, %d planes, %d weaves, %d batches, %d tiles\n", taken[GENERAL], taken[ROWS],
+           taken[MATRICES], taken[PLANES], taken[WEAVES], taken[BATCHES], taken[TILES]);
+    return !taken[TILES] || !taken[MATRICES] || !taken[PLANES] || !taken[WEAVES] || !taken[BATCHES];
 }
