@@ -280,7 +280,9 @@ static gm_status spread_rows(job *j, const gm_cpu *cpu, const gm_plan *plan, gm_
 static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int square, int shared)
 {
     enum { RUN = 2 << 10, SHIFTED_RUN = 1 << 10, LONG_RUN = 1 << 10, MOST_ROWS = 256, LEAST_DENSE = 128 };
-    int64_t dst_run = 64 * (shared ? GM_SHIFTED_LINES : GM_LINES), rows = plan->axis[plan->dst_axis].len;
+    /* Rows that are made dense and the next panel's have to fit the second cache together. */
+    int64_t dst_run = 64 * (shared && !j->kernels->dense[square] ? GM_SHIFTED_LINES : GM_LINES);
+    int64_t rows = plan->axis[plan->dst_axis].len;
     int64_t run = rows * plan->item;
     /* Better one panel of a short axis, perhaps going on in the next one, than ragged ends halfway. */
     if (shared && run > dst_run && run <= LONG_RUN && rows <= MOST_ROWS)
