@@ -204,7 +204,7 @@ def test_a_sweep_of_several_types_is_a_table_of_them():
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": "gpumem.bench/1"}', '{"schema": "gpumem.sweep/1"}'])
 def test_other_files_are_refused(tmp_path, text):
     (tmp_path / "a.json").write_text(text)
-    with pytest.raises(gpumem.UsageError, match=r"a\.json: no"):
+    with pytest.raises(gpumem.UsageError, match=r"a\.json (holds|is) no "):
         Sweep.read(tmp_path / "a.json")
     with pytest.raises(gpumem.UsageError, match="cannot read"):
         Sweep.read(tmp_path / "b.json")
