@@ -11,29 +11,36 @@ enum { VECTOR = 16 };
 #define ANY(unit, type, rows, columns, threads)                                                                        \
     {NAME("move_matrix", unit, rows, columns, threads),                                                                \
      0,                                                                                                                \
+     0,                                                                                                                \
      unit,                                                                                                             \
      rows,                                                                                                             \
      columns,                                                                                                          \
      threads,                                                                                                          \
      GM_MATRIX_SHARED(unit, rows, columns, GM_MATRIX_HELD),                                                            \
      GM_MATRIX_HELD},
-#define EVEN(unit, type, rows, columns, threads)                                                                       \
+#define EVEN_TILE(whole, unit, rows, columns, threads)                                                                 \
     {NAME("move_even", unit, rows, columns, threads),                                                                  \
      1,                                                                                                                \
+     whole,                                                                                                            \
      unit,                                                                                                             \
      rows,                                                                                                             \
      columns,                                                                                                          \
      threads,                                                                                                          \
      GM_EVEN_SHARED(unit, rows, columns),                                                                              \
      GM_MATRIX_HELD},
+#define EVEN(unit, type, rows, columns, threads)  EVEN_TILE(0, unit, rows, columns, threads)
+#define WHOLE(unit, type, rows, columns, threads) EVEN_TILE(1, unit, rows, columns, threads)
 #define ASYNC(unit, type, rows, columns, threads, name, way)                                                           \
-    {NAME("move_" #name, unit, rows, columns, threads), 0,  unit, rows, columns, threads,                              \
+    {NAME("move_" #name, unit, rows, columns, threads), 0,  0, unit, rows, columns, threads,                           \
      GM_MATRIX_SHARED(unit, rows, columns, way),        way},
-const gm_matrix_tile gm_matrix_tiles[] = {GM_MATRIX_TILES(ANY) GM_EVEN_TILES(EVEN) GM_MATRIX_ASYNC_TILES(ASYNC)};
+const gm_matrix_tile gm_matrix_tiles[] = {GM_MATRIX_TILES(ANY) GM_EVEN_TILES(EVEN) GM_WHOLE_TILES(WHOLE)
+                                              GM_MATRIX_ASYNC_TILES(ASYNC)};
 #undef NAME
 #undef ANY
+#undef EVEN_TILE
 #undef EVEN
 #undef ASYNC
+#undef WHOLE
 const int gm_matrix_tile_count = sizeof gm_matrix_tiles / sizeof *gm_matrix_tiles;
 
 static int64_t step_of(const gm_axis *axis, int of_rows)
@@ -65,19 +72,21 @@ static int extend(gm_side *side, int of_rows, int few, const gm_plan *plan, int 
     return 0;
 }
 
-/* The longest sides; `few`: columns of no more axes than fill tiles, so that blocks go on along the destination instead
- * of the source. */
-static int find_sides(gm_matrix_shape *shape, const gm_plan *plan, int unit, int few)
+/* How sides share the axes that both could have: the shorter one first; columns of no more axes than fill tiles, so
+ * that blocks go on along the destination instead of the source; rows as long as they can be. */
+typedef enum gm_sides { BALANCED, FEW_COLUMNS, LONG_ROWS } gm_sides;
+
+static int find_sides(gm_matrix_shape *shape, const gm_plan *plan, int unit, gm_sides way)
 {
     gm_side *rows = &shape->rows, *columns = &shape->columns;
-    int more = 1;
+    int more = 1, few = way == FEW_COLUMNS;
 
     memset(shape, 0, sizeof *shape);
     rows->len = columns->len = 1;
     if (!extend(rows, 1, few, plan, unit, shape->taken) || !extend(columns, 0, few, plan, unit, shape->taken))
         return 0;
-    while (more) { /* the shorter one first, where both could have the axis */
-        int shorter = rows->len < columns->len;
+    while (more) {
+        int shorter = way == LONG_ROWS || rows->len < columns->len;
         more = extend(shorter ? rows : columns, shorter, few, plan, unit, shape->taken) ||
                extend(shorter ? columns : rows, !shorter, few, plan, unit, shape->taken);
     }
@@ -119,9 +128,10 @@ static void stack(gm_matrix_shape *shape, const gm_plan *plan, int unit, uint64_
     shape->taken[best] = shape->stacked = 1;
 }
 
-static int read_sides(gm_matrix_shape *shape, const gm_plan *plan, int unit, const char *dst, const char *src, int few)
+static int read_sides(gm_matrix_shape *shape, const gm_plan *plan, int unit, const char *dst, const char *src,
+                      gm_sides way)
 {
-    if (plan->item != unit || !find_sides(shape, plan, unit, few))
+    if (plan->item != unit || !find_sides(shape, plan, unit, way))
         return 0;
     uint64_t src_bits = bits_of(&shape->columns, 0, plan), dst_bits = bits_of(&shape->rows, 1, plan) | (uintptr_t)dst;
     stack(shape, plan, unit, dst_bits);
@@ -147,9 +157,9 @@ int gm_matrix_read(gm_matrix_shape *shape, const gm_plan *plan, int unit, const 
 {
     gm_matrix_shape few;
 
-    if (!read_sides(shape, plan, unit, dst, src, 0))
+    if (!read_sides(shape, plan, unit, dst, src, BALANCED))
         return 0;
-    if (shape->whole && shape->columns.n > 1 && read_sides(&few, plan, unit, dst, src, 1) && few.whole &&
+    if (shape->whole && shape->columns.n > 1 && read_sides(&few, plan, unit, dst, src, FEW_COLUMNS) && few.whole &&
         fills_tiles(few.columns.len, unit))
         *shape = few;
     return 1;
@@ -233,6 +243,36 @@ static double used_of(const gm_matrix_tile *tile, const gm_matrix_shape *shape)
            run_of(shape->rows.len, shape->ahead, tile->rows, unit) / (tile->rows * unit);
 }
 
+/* A tile that takes a side whole where others would cut it, each column or row in fewer parts, if it is not too empty.
+ */
+static const gm_matrix_tile *choose_whole(const gm_matrix_shape *shape, int unit)
+{
+    static const struct {
+        int unit, rows, columns; /* the tile */
+        int of_rows, more, most; /* the side: longer than `more` */
+    } wholes[] = {{2, 128, 64, 0, 32, 64},
+                  {2, 128, 128, 0, 64, 127},
+                  {4, 128, 64, 1, 64, 127},
+                  {8, 64, 32, 1, 32, 63},
+                  {8, 32, 64, 0, 32, 63}};
+    enum { ENOUGH = 2048 };
+    static const double least = 0.7;
+
+    for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++) {
+        int64_t side = wholes[i].of_rows ? shape->rows.len : shape->columns.len;
+        if (wholes[i].unit != unit || side <= wholes[i].more || side > wholes[i].most)
+            continue;
+        for (int k = 0; k < gm_matrix_tile_count; k++) {
+            const gm_matrix_tile *tile = &gm_matrix_tiles[k];
+            if (tile->even && tile->unit == unit && tile->rows == wholes[i].rows &&
+                tile->columns == wholes[i].columns && used_of(tile, shape) >= least &&
+                shape->bytes >= (double)ENOUGH * unit * tile->rows * tile->columns)
+                return tile;
+        }
+    }
+    return NULL;
+}
+
 /* The tile for whole vectors, or NULL. The best one wants matrices that fill it and are enough for the whole device:
  * for items of two and four bytes the second in the table, if a side has several axes; what is smaller gets the last
  * one, if it is not too small for that either. */
@@ -246,9 +286,12 @@ static const gm_matrix_tile *choose_even(const gm_matrix_shape *shape, int unit)
 
     if (!shape->whole || (unit >= 8 && shape->axes > MANY_AXES))
         return NULL;
+    const gm_matrix_tile *whole = choose_whole(shape, unit);
+    if (whole)
+        return whole;
     for (int i = 0; i < gm_matrix_tile_count; i++) {
         const gm_matrix_tile *tile = &gm_matrix_tiles[i];
-        if (!tile->even || tile->unit != unit)
+        if (!tile->even || tile->whole || tile->unit != unit)
             continue;
         int wanted = number++ == 1 && second;
         if (tile->columns * unit < SHORT && shape->columns.len > tile->columns)
@@ -339,12 +382,15 @@ int gm_matrix_lay_out(gm_matrix_launch *launch, const gm_matrix_tile *tile, cons
         matrix->row[k] = walk_axis(&plan->axis[rows->axis[k]]);
     for (int k = 0; k < columns->n; k++)
         matrix->column[k] = walk_axis(&plan->axis[columns->axis[k]]);
-    matrix->nbatch = 0;
+    /* Writes want neighbours: what lies between two columns of the last axis comes before the next tile of columns. */
+    int64_t last = columns->n > 1 && !shape->stacked ? plan->axis[columns->axis[columns->n - 1]].dst : 0;
+    matrix->nbatch = matrix->between = 0;
     for (int i = plan->naxes - 1; i >= 0; i--)
         if (!shape->taken[i]) {
             if (matrix->nbatch == GM_MATRIX_BATCH || plan->axis[i].len > INT32_MAX / matrices)
                 return 0;
             matrices *= plan->axis[i].len;
+            matrix->between += plan->axis[i].dst < last;
             matrix->batch[matrix->nbatch++] = walk_axis(&plan->axis[i]);
         }
     if (matrices * row_tiles > INT32_MAX / column_tiles)
@@ -359,11 +405,21 @@ int gm_matrix_lay_out(gm_matrix_launch *launch, const gm_matrix_tile *tile, cons
 int gm_matrix_make(gm_matrix_launch *launch, const gm_plan *plan, int unit, const char *dst, const char *src,
                    int most_shared)
 {
-    gm_matrix_shape shape;
+    enum { SHORT_COLUMN = 256 }; /* bytes */
+    static const double cut = 0.85;
+    gm_matrix_shape shape, long_rows;
 
     if (!gm_matrix_read(&shape, plan, unit, dst, src))
         return 0;
-    const gm_matrix_tile *tile = choose_even(&shape, unit);
+    const gm_matrix_tile *tile = choose_even(&shape, unit), *other;
+    /* A short column that could go on is cut less if columns of the source end earlier instead. */
+    if (plan->axis[shape.rows.axis[0]].len * unit < SHORT_COLUMN && shape.rows.n - shape.stacked == 1 &&
+        (!tile || used_of(tile, &shape) < cut) && read_sides(&long_rows, plan, unit, dst, src, LONG_ROWS) &&
+        long_rows.rows.n > 1 && long_rows.columns.n == 1 && !long_rows.stacked &&
+        (other = choose_even(&long_rows, unit))) {
+        shape = long_rows;
+        tile = other;
+    }
     if (!tile && !suits(&shape, tile = choose(&shape, unit)))
         return 0;
     return gm_matrix_lay_out(launch, asynchronous(tile, &shape, most_shared), &shape, plan, src);

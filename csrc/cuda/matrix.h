@@ -5,7 +5,8 @@
 
 typedef struct gm_matrix_tile {
     const char *kernel;
-    int even; /* takes whole vectors alone */
+    int even;  /* takes whole vectors alone */
+    int whole; /* only for a side that it takes whole */
     int unit, rows, columns, threads;
     unsigned shared;
     int way; /* in which rows come to shared memory */

@@ -160,18 +160,33 @@ static void set_runs(gm_box *box, gm_tile *tile)
     }
 }
 
-/* The grid: tiles along the destination first, since writes want neighbours; then across, then the axes outside. */
+/* Whether a long axis outside the box, such as the middle one where the two beside it change places, leads less far on
+ * either side than the source does from one tile along to the next. */
+static int is_near(const gm_box *box, int i)
+{
+    enum { LONG = 48 };
+    const gm_box_axis *axis = &box->axis[i], *along = &box->axis[box->along];
+    int64_t far = llabs(along->src) * along->take;
+    return i != box->along && i != box->across && axis->take == 1 && axis->len >= LONG && llabs(axis->src) < far / 16 &&
+           axis->dst < far / 16 && gm_box_tiles(along) > 1;
+}
+
+/* The grid: what is near on both sides; then tiles along the destination, since writes want neighbours; then across,
+ * then the other axes outside. */
 static int64_t set_grid(gm_box *box, gm_tile *tile)
 {
     int64_t blocks = 1;
     int order[GM_BOX_AXES], n = 0;
 
+    for (int i = 0; i < box->n; i++)
+        if (is_near(box, i))
+            order[n++] = i;
     if (gm_box_tiles(&box->axis[box->along]) > 1)
         order[n++] = box->along;
     if (box->across >= 0)
         order[n++] = box->across;
     for (int i = 0; i < box->n; i++)
-        if (i != box->along && i != box->across && box->axis[i].take < box->axis[i].len)
+        if (i != box->along && i != box->across && box->axis[i].take < box->axis[i].len && !is_near(box, i))
             order[n++] = i;
     tile->along_grid = tile->across_grid = -1;
     for (int k = 0; k < n; k++) {

@@ -49,6 +49,12 @@
     TILE(8, unsigned long long, 32, 32, 256)                                                                           \
     TILE(16, uint4, 32, 32, 512)                                                                                       \
     TILE(16, uint4, 32, 16, 256)
+
+/* And those that take a side whole which the others would cut: as long as their longer side, or somewhat shorter. */
+#define GM_WHOLE_TILES(TILE)                                                                                           \
+    TILE(2, unsigned short, 128, 64, 256)                                                                              \
+    TILE(8, unsigned long long, 64, 32, 256)                                                                           \
+    TILE(8, unsigned long long, 32, 64, 256)
 #define GM_EVEN_SHARED(unit, rows, columns) ((rows) * (columns) * (unit) + (columns)*8)
 
 /* Tiles for matrices of few columns, which may be packed. */
@@ -86,6 +92,7 @@ typedef struct gm_matrix {
     unsigned long long src_end; /* no byte from here on is read */
     unsigned int rows, columns; /* of one matrix */
     gm_matrix_divisor row_tiles, column_tiles;
+    int between; /* so many axes of the batch come before the next tile of columns, the others after the last one */
     int line;    /* GM_MATRIX_LINE where columns start inside a line somewhere, otherwise 1 */
     int stacked; /* the last axis of the rows does not follow the others in the destination */
     int packed;  /* each row begins where the one before ends, and a tile has all columns */

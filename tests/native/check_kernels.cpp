@@ -59,7 +59,7 @@ static gm_case draw_case()
     bool dense = kind >= 6;
 
     made.item = items[kind >= 10 ? 0 : draw(0, kind == 9 ? 3 : dense ? 4 : 11)];
-    made.ndim = kind == 8 ? 2 : kind == 11 ? draw(3, 4) : kind >= 9 ? 2 + !draw(0, 2) : dense ? draw(2, 4) : draw(1, 5);
+    made.ndim = kind == 8 ? 2 : kind == 11 ? draw(3, 4) : kind >= 9 ? 2 + !draw(0, 2) : dense ? draw(2, 5) : draw(1, 5);
     int long_axis = kind == 10 ? made.ndim - 1 - draw(0, 1) : draw(0, made.ndim - 1);
     for (int i = 0; i < made.ndim; i++) {
         bool longest = (kind == 3 && i == 0) || (kind == 4 && i == made.ndim - 1) || (kind == 9 && i == long_axis);
@@ -141,7 +141,7 @@ static void (*const matrix_kernels[])(char *, const char *, const gm_matrix) = {
 #define ANY(unit, type, rows, columns, threads)        move_matrix_##unit##_##rows##x##columns##_##threads,
 #define EVEN(unit, type, rows, columns, threads)       move_even_##unit##_##rows##x##columns##_##threads,
 #define ASYNC(unit, type, rows, columns, threads, name, way) move_##name##_##unit##_##rows##x##columns##_##threads,
-    GM_MATRIX_TILES(ANY) GM_EVEN_TILES(EVEN) GM_MATRIX_ASYNC_TILES(ASYNC)
+    GM_MATRIX_TILES(ANY) GM_EVEN_TILES(EVEN) GM_WHOLE_TILES(EVEN) GM_MATRIX_ASYNC_TILES(ASYNC)
 #undef ASYNC
 #undef ANY
 #undef EVEN
