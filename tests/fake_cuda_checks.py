@@ -559,8 +559,9 @@ def test_out_that_overlaps(driver, shift):
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8", "c16"])
-def test_squares_in_place(driver, dtype):
-    lib, memory = Library(), numbers(3, 45, 45, dtype=dtype)
+@pytest.mark.parametrize("n", [45, 401, 528])
+def test_squares_in_place(driver, n, dtype):
+    lib, memory = Library(), numbers(2, n, n, dtype=dtype)
     expected = memory.transpose(0, 2, 1).copy()
     array = lib.array(memory)
     driver.said()
@@ -571,14 +572,52 @@ def test_squares_in_place(driver, dtype):
 
 
 def test_many_small_squares_go_through_scratch(driver):
-    lib, memory = Library(), numbers(12_000, 5, 5)
-    expected = memory.transpose(0, 2, 1).copy()
+    """Those that are not one behind the other."""
+    lib, memory = Library(), numbers(5, 12_000, 5)
+    expected = memory.transpose(2, 1, 0).copy()
     array = lib.array(memory)
     driver.said()
-    gpumem.matrix_transpose(array, out=array)
+    gpumem.permute_dims(array, (2, 1, 0), out=array)
     said = "\n".join(driver.said())
     assert said.count("Alloc") == said.count("cuMemFreeAsync") == 1
     assert said.count("cuLaunchKernel") == 2
+    driver.run()
+    assert memory.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8", "c16"])
+@pytest.mark.parametrize("n", [2, 3, 5, 16, 33, 100, 128, 250])
+def test_small_squares_in_place(driver, n, dtype):
+    """One behind the other, with gaps between some, from any item on, from the last to the first."""
+    lib, items = Library(), 3 * n * n
+    many = max(3, 30_000 // items)
+    for start, gap, step in ((0, 0, 1), (1, 0, 1), (3, 1, 1), (0, 2, -1)):
+        memory = numbers(start + many * (items + gap) + 5, dtype=dtype)
+        expected = memory.copy()
+        for whole in (memory, expected):
+            squares = whole[start : start + many * (items + gap)].reshape(many, items + gap)[:, :items]
+            squares = (
+                squares.reshape(many, 3, n, n)
+                if gap == 0
+                else np.lib.stride_tricks.as_strided(
+                    squares, (many, 3, n, n), (squares.strides[0], *(memory.itemsize * k for k in (n * n, n, 1)))
+                )
+            )
+            squares = squares[::step]
+            if whole is expected:
+                squares[...] = squares.swapaxes(2, 3).copy()
+            else:
+                array = lib.array(squares)
+        gpumem.matrix_transpose(array, out=array)
+        driver.run()
+        assert memory.tobytes() == expected.tobytes()
+
+
+def test_a_large_square_in_place(driver):
+    lib, memory = Library(), numbers(4104, 4104, dtype="i2")
+    expected = memory.T.copy()
+    array = lib.array(memory)
+    gpumem.transpose(array, out=array)
     driver.run()
     assert memory.tobytes() == expected.tobytes()
 

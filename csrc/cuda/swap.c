@@ -1,7 +1,10 @@
 /* Swaps two axes of equal length inside one array on the device: pairs of tiles change places (kernels/swap.cu). Small
- * squares go through scratch instead, so many at a time that they are still in the cache when they are copied back. */
+ * squares without gaps are turned by a block each (kernels/swap_packed.cu; of one and two bytes as a batch of
+ * permutes); others go through scratch, so many at a time that they are still in the cache when they are copied back.
+ */
 #include "../base/integers.h"
 #include "backend.h"
+#include "batch.h"
 #include "gpu.h"
 #include "images.h"
 #include "walk.h"
@@ -44,26 +47,121 @@ static int in_vectors(const gm_array *array, int row, int column)
     return bits % VECTOR == 0;
 }
 
+/* The kernels of pairs of tiles. */
+#define GM_TILE(name, size, type, tile, threads, least)                                                                \
+    {#name "_" #size "_" #tile, GM_SWAP_KIND_##name, size, tile, threads, least, GM_SWAP_SHARED(name, size, tile)},
+enum { GM_SWAP_KIND_swap_axes, GM_SWAP_KIND_swap_vectors };
+typedef struct gm_swap_kernel {
+    const char *name;
+    int vectors, unit, tile, threads, least, shared;
+} gm_swap_kernel;
+static const gm_swap_kernel kernels[] = {GM_SWAP_TILES(GM_TILE)};
+#undef GM_TILE
+
+static const gm_swap_kernel *kernel_for(int unit, int vectors, int64_t n)
+{
+    const gm_swap_kernel *best = NULL;
+
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        if (kernels[i].unit == unit && kernels[i].vectors == vectors && n >= kernels[i].least)
+            best = &kernels[i];
+    return best;
+}
+
 /* How the kernels take an array: `rows` and `columns` are the axes a and b, lanes along the shorter step. */
 typedef struct gm_way {
     gm_swap swap;
-    int unit, rows, columns, vectors, tile;
+    int unit, rows, columns, vectors;
+    const gm_swap_kernel *kernel;
     int64_t tiles;
 } gm_way;
 
 static gm_way way_of(const gm_array *array, int a, int b)
 {
-    static const int tile_of[2][17] = {{[1] = 64, [2] = 64, [4] = 64, [8] = 32, [16] = 32},
-                                       {[1] = 128, [2] = 64, [4] = 64, [8] = 32, [16] = 32}};
     gm_way way;
 
     way.unit = batch_of(&way.swap, array, a, b);
     way.rows = llabs(array->strides[a]) >= llabs(array->strides[b]) ? a : b;
     way.columns = a + b - way.rows;
     way.vectors = in_vectors(array, way.rows, way.columns);
-    way.tile = tile_of[way.vectors][way.unit];
-    way.tiles = gm_pieces(array->shape[a], way.tile);
+    way.kernel = kernel_for(way.unit, way.vectors, array->shape[a]);
+    way.tiles = gm_pieces(array->shape[a], way.kernel->tile);
     return way;
+}
+
+/* Rows of whole vectors that are too many for a block to hold their squares as well as pairs of tiles do. */
+static int better_in_tiles(const gm_array *array, int a, int b)
+{
+    static const int rows[] = {[1] = 128, [2] = 64, [4] = 128, [8] = 128, [16] = 64};
+    int column = array->strides[a] == array->itemsize ? a : b;
+
+    return array->shape[a] >= rows[array->itemsize] && in_vectors(array, a + b - column, column);
+}
+
+/* Squares without gaps, small enough for a block to hold one at least; 0 where there are others. */
+static int in_packs(gm_swap_packed *packed, const gm_gpu *gpu, const gm_array *array, int a, int b)
+{
+    enum { VECTOR = 16, MOST = 96 * 1024, WANTED = 16 * 1024, ALIGNED = 32 };
+    int64_t itemsize = array->itemsize, n = array->shape[a];
+    int64_t low = array->strides[a] < array->strides[b] ? array->strides[a] : array->strides[b];
+    gm_plan batch = {.items = 1};
+    unsigned taken = 0;
+
+    if (n > MOST || itemsize > VECTOR)
+        return 0;
+    int64_t bytes = n * n * itemsize, run = bytes;
+    if (itemsize & (itemsize - 1) || (uintptr_t)array->data % (size_t)itemsize || bytes > MOST ||
+        GM_SWAP_PACKED_SHARED(bytes, VECTOR) > gpu->figures.shared_bytes || low != itemsize ||
+        array->strides[a] + array->strides[b] != low + n * itemsize || array->ndim > 32 || better_in_tiles(array, a, b))
+        return 0;
+    for (int i = 0; i < array->ndim; i++)
+        if (i == a || i == b || array->shape[i] == 1)
+            taken |= 1u << i;
+    for (int i = 0; i < array->ndim; i++)
+        if (!(taken >> i & 1) && array->strides[i] == run) {
+            run *= array->shape[i];
+            taken |= 1u << i;
+            i = -1; /* an axis before it may go on where this one ends */
+        }
+    for (int i = 0; i < array->ndim; i++)
+        if (!(taken >> i & 1)) {
+            if (array->strides[i] % itemsize)
+                return 0;
+            batch.axis[batch.naxes++] = (gm_axis){array->shape[i], array->strides[i], 0};
+            batch.items *= array->shape[i];
+        }
+    gm_walk_make(&packed->batch, &batch, 0);
+    packed->n = (unsigned)n;
+    packed->square = (unsigned)(n * n);
+    gm_walk_divisor(&packed->by_n, n);
+    gm_walk_divisor(&packed->by_square, n * n);
+    packed->squares = run / bytes;
+    int64_t each = gm_most(1, WANTED / bytes), whole = ALIGNED / (bytes & -bytes);
+    if (whole > 1 && each > whole) /* so that blocks meet between sectors */
+        each = each / whole * whole;
+    packed->each = (unsigned)(each < packed->squares ? each : packed->squares);
+    packed->pieces = gm_pieces(packed->squares, packed->each);
+    return packed->pieces <= INT32_MAX / packed->batch.units;
+}
+
+static gm_status swap_packed(gm_gpu *gpu, CUstream stream, const gm_swap_packed *packed, const gm_array *array,
+                             gm_failure *failure)
+{
+    int64_t bytes = (int64_t)packed->each * packed->square * array->itemsize;
+    int word = array->itemsize < 4 ? 4 : (int)array->itemsize;
+    char name[32], *data = array->data;
+
+    snprintf(name, sizeof name, "swap_packed_%d", (int)array->itemsize);
+    gm_launch launch = {.entry = gm_entry_find(name),
+                        .grid = {(unsigned)(packed->pieces * packed->batch.units), 1, 1},
+                        .block = {bytes > 24 * 1024  ? 512
+                                  : bytes > 4 * 1024 ? 256
+                                                     : 64,
+                                  1, 1},
+                        .shared = (unsigned)GM_SWAP_PACKED_SHARED(bytes, word),
+                        .stream = stream};
+    void *arguments[] = {&data, (void *)packed};
+    return gm_gpu_launch(gpu, &launch, arguments, failure);
 }
 
 /* Bytes of a piece: the cache holds that twice, and a launch is short beside it. Of the least array worth pieces. */
@@ -73,7 +171,7 @@ enum { PIECE = 24 << 20, LEAST = 1 << 20 };
  * mostly empty, or their accesses too many. Else -1. */
 static int axis_of_pieces(const gm_array *array, int a, int b, const gm_way *way)
 {
-    int64_t n = array->shape[a], side = way->tiles * way->tile, square = n * n * array->itemsize;
+    int64_t n = array->shape[a], side = way->tiles * way->kernel->tile, square = n * n * array->itemsize;
     int axis = -1;
 
     for (int i = 0; i < array->ndim; i++)
@@ -122,26 +220,60 @@ static gm_status swap_pieces(int device, void *stream, const gm_array *array, in
 static gm_status swap_squares(gm_gpu *gpu, CUstream stream, const gm_array *array, const gm_way *way,
                               gm_failure *failure)
 {
-    enum { THREADS = 256 };
-    static const char *const names[] = {"swap_axes", "swap_vectors"};
     gm_swap swap = way->swap;
-    char name[32], *data = array->data;
+    char *data = array->data;
 
     swap.n = array->shape[way->rows];
     swap.row = array->strides[way->rows];
     swap.column = array->strides[way->columns];
-    swap.pairs = way->tiles * (way->tiles + 1) / 2;
+    swap.side = way->tiles >= 32 ? 8 : way->tiles >= 16 ? 4 : 1; /* of groups on the diagonal, half the blocks idle */
+    int64_t groups = gm_pieces(way->tiles, swap.side);
+    swap.pairs = groups * (groups + 1) / 2 * swap.side * swap.side;
     if (swap.batch.units > INT32_MAX / swap.pairs) {
         snprintf(failure->text, sizeof failure->text, "%lld squares of %lld x %lld: too many for one launch",
                  (long long)swap.batch.units, swap.n, swap.n);
         return failure->status = GM_CUDA_ERROR;
     }
-    snprintf(name, sizeof name, "%s_%d", names[way->vectors], way->unit);
-    gm_launch launch = {.entry = gm_entry_find(name),
+    gm_launch launch = {.entry = gm_entry_find(way->kernel->name),
                         .grid = {(unsigned)(swap.pairs * swap.batch.units), 1, 1},
-                        .block = {THREADS, 1, 1},
+                        .block = {(unsigned)way->kernel->threads, 1, 1},
+                        .shared = (unsigned)way->kernel->shared,
                         .stream = stream};
     void *arguments[] = {&data, &swap};
+    return gm_gpu_launch(gpu, &launch, arguments, failure);
+}
+
+/* Small squares of one and two bytes without gaps, as a batch of permutes of bytes: a block reads a piece whole before
+ * it writes it. */
+static int in_batch(gm_batch_launch *made, const gm_gpu *gpu, const gm_swap_packed *packed, const gm_array *array)
+{
+    int64_t size = array->itemsize, n = packed->n;
+    gm_plan plan = {.item = 1, .items = packed->squares * packed->square * size};
+
+    if (size > 2 || packed->batch.units != 1 || packed->squares < 2)
+        return 0;
+    plan.axis[plan.naxes++] = (gm_axis){packed->squares, packed->square * size, packed->square * size};
+    plan.axis[plan.naxes++] = (gm_axis){n, size, n * size};
+    plan.axis[plan.naxes++] = (gm_axis){n, n * size, size};
+    if (size > 1)
+        plan.axis[plan.naxes++] = (gm_axis){size, 1, 1};
+    return gm_batch_make(made, &plan, array->data, array->data, gpu->figures.processors);
+}
+
+static gm_status swap_held(gm_gpu *gpu, CUstream stream, const gm_swap_packed *packed, const gm_array *array,
+                           gm_failure *failure)
+{
+    gm_batch_launch made;
+    char *data = array->data;
+
+    if (!in_batch(&made, gpu, packed, array))
+        return swap_packed(gpu, stream, packed, array, failure);
+    gm_launch launch = {.entry = gm_entry_find("move_batch"),
+                        .grid = {made.blocks, 1, 1},
+                        .block = {made.threads, 1, 1},
+                        .shared = made.shared,
+                        .stream = stream};
+    void *arguments[] = {&data, &data, &made.batch};
     return gm_gpu_launch(gpu, &launch, arguments, failure);
 }
 
@@ -157,13 +289,15 @@ gm_status gm_cuda_swap_axes(int device, void *stream, const gm_array *array, int
     gm_gpu *gpu = gm_gpu_get(device, failure);
     if (!gpu)
         return failure->status;
+    gm_swap_packed packed;
     gm_way way = way_of(array, a, b);
-    int axis = axis_of_pieces(array, a, b, &way);
-    if (axis >= 0)
+    int held = in_packs(&packed, gpu, array, a, b), axis = axis_of_pieces(array, a, b, &way);
+    if (!held && axis >= 0)
         return swap_pieces(device, stream, array, a, b, axis, failure);
     if (gm_visit_begin(&visit, gpu, failure) != GM_OK)
         return failure->status;
-    gm_status status = swap_squares(gpu, (CUstream)stream, array, &way, failure);
+    gm_status status = held ? swap_held(gpu, (CUstream)stream, &packed, array, failure)
+                            : swap_squares(gpu, (CUstream)stream, array, &way, failure);
     gm_visit_end(&visit);
     return status;
 }

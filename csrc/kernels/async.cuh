@@ -12,6 +12,17 @@ __device__ __forceinline__ void gm_async_copy(void *shared, const void *global)
 #endif
 }
 
+/* A word of 4, 8 or 16 bytes, aligned on both sides. */
+template <typename W> __device__ __forceinline__ void gm_async_word(W *shared, const W *global)
+{
+#if __CUDA_ARCH__ >= 800
+    unsigned int place = (unsigned int)__cvta_generic_to_shared(shared);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(place), "l"(global), "n"(sizeof(W)) : "memory");
+#else
+    *shared = *global;
+#endif
+}
+
 __device__ __forceinline__ void gm_async_commit(void)
 {
 #if __CUDA_ARCH__ >= 800

@@ -1,15 +1,18 @@
 /* Transposes squares where they lie: x[i][j] and x[j][i] change places.
  *
  * Must move 2 * items * itemsize bytes. A block has two tiles, one on either side of the diagonal: it reads both before
- * it writes either. Limited by memory in vectors: on an H200 0.93-0.95 of a copy's speed for items of 4 bytes and more,
- * 0.86 for 1 and 2; by the number of accesses where rows are not whole aligned vectors: 0.6 for 4 bytes. Lines that two
- * tiles share cannot be completed by either, as the matrix kernels do: what they would read may be written already.
+ * it writes either. Blocks go through groups of tiles, so that both of their places are near those of their neighbours
+ * (8 x 8 of them beside one row after the other: 0.01 to 0.05). Limited by memory in vectors: on an H200 0.90-0.97 of a
+ * copy's speed for items of 4 bytes and more, 0.92 for 2 (0.85 in tiles of 64 rows, which are better for small
+ * squares), 0.86 for 1 (0.84 in tiles of 192 rows); by the number of accesses where rows are not whole aligned vectors:
+ * 0.25, 0.45, 0.6, 0.75 and 0.85 for 1 to 16 bytes. Lines that two tiles share cannot be completed by either, as the
+ * matrix kernels do: what they would read may be written already.
  */
 #include "swap.h"
 #include "turn.cuh"
 #include "walk.cuh"
 
-/* Which pair: they are numbered row by row in the lower triangle, the diagonal included. */
+/* Which pair of groups: they are numbered row by row in the lower triangle, the diagonal included. */
 __device__ __forceinline__ void gm_swap_pair(long long pair, long long *high, long long *low)
 {
     long long j = (long long)((sqrt(8.0 * (double)pair + 1) - 1) / 2);
@@ -21,21 +24,33 @@ __device__ __forceinline__ void gm_swap_pair(long long pair, long long *high, lo
     *low = pair - j * (j + 1) / 2;
 }
 
-template <typename T, int TILE> __device__ void swap_axes(char *data, const gm_swap &swap)
+/* Which pair of tiles, by their first items; false for one above the diagonal or beyond the square. */
+__device__ __forceinline__ bool gm_swap_tiles(const gm_swap &swap, long long pair, int tile, long long *high,
+                                              long long *low)
+{
+    long long area = swap.side * swap.side, group = pair / area, within = pair - group * area, row = within / swap.side;
+
+    gm_swap_pair(group, high, low);
+    *high = (*high * swap.side + row) * tile;
+    *low = (*low * swap.side + within - row * swap.side) * tile;
+    return *low <= *high && *high < swap.n;
+}
+
+template <typename T, int TILE, int THREADS> __device__ void swap_axes(char *data, const gm_swap &swap)
 {
     enum {
         S = sizeof(T),
         PAD = S < 4 ? 4 / S : 1, /* one word, so that columns lie across the banks */
-        STEP = 256 / TILE
+        STEP = THREADS / TILE
     };
-    __shared__ T upper[TILE][TILE + PAD], lower[TILE][TILE + PAD];
+    extern __shared__ __align__(128) unsigned char shared[];
+    T(*upper)[TILE + PAD] = (T(*)[TILE + PAD]) shared, (*lower)[TILE + PAD] = upper + TILE;
     long long square = blockIdx.x / swap.pairs, low, high;
     int column = threadIdx.x % TILE, first = threadIdx.x / TILE;
 
-    gm_swap_pair(blockIdx.x - square * swap.pairs, &high, &low);
+    if (!gm_swap_tiles(swap, blockIdx.x - square * swap.pairs, TILE, &high, &low))
+        return;
     data += gm_place_of(swap.batch, square).src;
-    low *= TILE;
-    high *= TILE;
     for (int row = first; row < TILE; row += STEP) {
         if (low + row < swap.n && high + column < swap.n)
             upper[row][column] = *(const T *)(data + (low + row) * swap.row + (high + column) * swap.column);
@@ -53,19 +68,19 @@ template <typename T, int TILE> __device__ void swap_axes(char *data, const gm_s
 
 /* The same where rows are whole aligned vectors, in the steps of the matrix kernels: rows to shared memory, vectors of
  * columns from there and back, and these to their rows. */
-template <typename T, int TILE> __device__ void swap_vectors(char *data, const gm_swap &swap)
+template <typename T, int TILE, int THREADS> __device__ void swap_vectors(char *data, const gm_swap &swap)
 {
     typedef gm_turn_shape<T, TILE> shape;
-    enum { THREADS = 256, S = shape::S, V = shape::V, WORDS = shape::WORDS, WIDE = shape::WIDE };
+    enum { S = shape::S, V = shape::V, WORDS = shape::WORDS, WIDE = shape::WIDE };
     enum { TALL = TILE / V, PITCH = TALL | 1, MOVES = TILE * TALL / THREADS, TURNS = TALL * WORDS / THREADS };
-    __shared__ uint4 image[2][TILE * PITCH];
+    extern __shared__ __align__(128) unsigned char shared[];
+    uint4(*image)[TILE * PITCH] = (uint4(*)[TILE * PITCH]) shared;
     long long square = blockIdx.x / swap.pairs, low, high;
     int thread = threadIdx.x, v = thread % TALL, first = thread / TALL, w = thread % WORDS, turn = thread / WORDS;
 
-    gm_swap_pair(blockIdx.x - square * swap.pairs, &high, &low);
+    if (!gm_swap_tiles(swap, blockIdx.x - square * swap.pairs, TILE, &high, &low))
+        return;
     data += gm_place_of(swap.batch, square).src;
-    low *= TILE;
-    high *= TILE;
     int tiles = low == high ? 1 : 2,
         rows[2] = {(int)min(swap.n - low, (long long)TILE), (int)min(swap.n - high, (long long)TILE)};
     char *place[2] = {data + low * swap.row + high * S, data + high * swap.row + low * S};
@@ -109,19 +124,11 @@ template <typename T, int TILE> __device__ void swap_vectors(char *data, const g
                     image[t][((column % WIDE) * WORDS + column / WIDE) * PITCH + v];
 }
 
-#define GM_KERNEL(name, size, type, tile)                                                                              \
-    extern "C" __global__ void __launch_bounds__(256) name##_##size(char *data, const __grid_constant__ gm_swap swap)  \
+#define GM_KERNEL(name, size, type, tile, threads, least)                                                              \
+    extern "C" __global__ void __launch_bounds__(threads)                                                              \
+        name##_##size##_##tile(char *data, const __grid_constant__ gm_swap swap)                                       \
     {                                                                                                                  \
-        name<type, tile>(data, swap);                                                                                  \
+        name<type, tile, threads>(data, swap);                                                                         \
     }
 
-GM_KERNEL(swap_axes, 1, unsigned char, 64)
-GM_KERNEL(swap_axes, 2, unsigned short, 64)
-GM_KERNEL(swap_axes, 4, unsigned int, 64)
-GM_KERNEL(swap_axes, 8, unsigned long long, 32)
-GM_KERNEL(swap_axes, 16, uint4, 32)
-GM_KERNEL(swap_vectors, 1, unsigned char, 128)
-GM_KERNEL(swap_vectors, 2, unsigned short, 64)
-GM_KERNEL(swap_vectors, 4, unsigned int, 64)
-GM_KERNEL(swap_vectors, 8, unsigned long long, 32)
-GM_KERNEL(swap_vectors, 16, uint4, 32)
+GM_SWAP_TILES(GM_KERNEL)
