@@ -58,12 +58,14 @@ typedef struct gm_swap_kernel {
 static const gm_swap_kernel kernels[] = {GM_SWAP_TILES(GM_TILE)};
 #undef GM_TILE
 
-static const gm_swap_kernel *kernel_for(int unit, int vectors, int64_t n)
+/* The last of them that suits squares of n rows and fits the device's shared memory; the first of a kind fits all. */
+static const gm_swap_kernel *kernel_for(int unit, int vectors, int64_t n, int most_shared)
 {
     const gm_swap_kernel *best = NULL;
 
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
-        if (kernels[i].unit == unit && kernels[i].vectors == vectors && n >= kernels[i].least)
+        if (kernels[i].unit == unit && kernels[i].vectors == vectors && n >= kernels[i].least &&
+            kernels[i].shared <= most_shared)
             best = &kernels[i];
     return best;
 }
@@ -76,7 +78,7 @@ typedef struct gm_way {
     int64_t tiles;
 } gm_way;
 
-static gm_way way_of(const gm_array *array, int a, int b)
+static gm_way way_of(const gm_gpu *gpu, const gm_array *array, int a, int b)
 {
     gm_way way;
 
@@ -84,7 +86,7 @@ static gm_way way_of(const gm_array *array, int a, int b)
     way.rows = llabs(array->strides[a]) >= llabs(array->strides[b]) ? a : b;
     way.columns = a + b - way.rows;
     way.vectors = in_vectors(array, way.rows, way.columns);
-    way.kernel = kernel_for(way.unit, way.vectors, array->shape[a]);
+    way.kernel = kernel_for(way.unit, way.vectors, array->shape[a], gpu->figures.shared_bytes);
     way.tiles = gm_pieces(array->shape[a], way.kernel->tile);
     return way;
 }
@@ -290,7 +292,7 @@ gm_status gm_cuda_swap_axes(int device, void *stream, const gm_array *array, int
     if (!gpu)
         return failure->status;
     gm_swap_packed packed;
-    gm_way way = way_of(array, a, b);
+    gm_way way = way_of(gpu, array, a, b);
     int held = in_packs(&packed, gpu, array, a, b), axis = axis_of_pieces(array, a, b, &way);
     if (!held && axis >= 0)
         return swap_pieces(device, stream, array, a, b, axis, failure);
