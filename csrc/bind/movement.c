@@ -65,12 +65,7 @@ static int permuted(const gm_movement *movement, PyObject *axes, const gm_array 
 
     if (movement->order(axes, source->ndim, from) < 0)
         return -1;
-    view->device = source->device;
-    view->device_id = source->device_id;
-    view->stream = source->stream;
-    view->data = source->data;
-    view->itemsize = source->itemsize;
-    view->ndim = source->ndim;
+    gm_array_copy(view, source);
     for (int i = 0; i < source->ndim; i++) {
         view->shape[i] = source->shape[from[i]];
         view->strides[i] = source->strides[from[i]];
