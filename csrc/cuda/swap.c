@@ -292,10 +292,14 @@ gm_status gm_cuda_swap_axes(int device, void *stream, const gm_array *array, int
     if (!gpu)
         return failure->status;
     gm_swap_packed packed;
-    gm_way way = way_of(gpu, array, a, b);
-    int held = in_packs(&packed, gpu, array, a, b), axis = axis_of_pieces(array, a, b, &way);
-    if (!held && axis >= 0)
-        return swap_pieces(device, stream, array, a, b, axis, failure);
+    gm_way way;
+    int held = in_packs(&packed, gpu, array, a, b);
+    if (!held) {
+        way = way_of(gpu, array, a, b);
+        int axis = axis_of_pieces(array, a, b, &way);
+        if (axis >= 0)
+            return swap_pieces(device, stream, array, a, b, axis, failure);
+    }
     if (gm_visit_begin(&visit, gpu, failure) != GM_OK)
         return failure->status;
     gm_status status = held ? swap_held(gpu, (CUstream)stream, &packed, array, failure)
