@@ -300,7 +300,7 @@ def ladder(
         seconds = Spread.of(samples[name]).median
         # By what a byte takes: stages of some lessons move fewer than others.
         speedup = before.time.median / before.bytes / (seconds / moved) if before else None
-        of = ratio([each / job.bytes * moved for each in samples[best]], samples[name])
+        of = ratio([each * (moved / job.bytes) for each in samples[best]], samples[name])
         idea = own.stage.idea if own else IDEAS[name]
         rungs.append(Rung(name, kind_of, idea, tuple(samples[name]), moved, of, speedup, counted.get(name)))
     notes = tuple(f"Left out: {why}." for why in taken.left_out)

@@ -122,7 +122,7 @@ class Sweep(Shown):
     def of_copy(self, point: Point) -> Spread:
         """How fast a point is as a fraction of the best reference of the same rounds, byte for byte."""
         best = self.best[point.cell]
-        return ratio([taken / best.bytes * point.bytes for taken in best.seconds], list(point.seconds))
+        return ratio([taken * (point.bytes / best.bytes) for taken in best.seconds], list(point.seconds))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, with the raw samples."""
