@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from . import machine
-from .cases import Case, cases
+from .cases import Case, cases, group_of
 from .console import Progress
 from .errors import RoomError, UsageError
-from .peers import Peer, present
+from .peers import Peer, peer, present
 from .result import US, Result, Row
 from .timing import ROUNDS, fastest, interleave
 from .work import Arena, Copy, FreshTranspose, Job, Permute, Sum, Swap, need_memory
@@ -106,14 +106,20 @@ def bench(
             line.step(case.label)
     if not rows:
         raise UsageError("; ".join(skipped))
-    taking_part = {peer.name: peer.version() for peer in here.peers if any(peer.name in row.seconds for row in rows)}
+    taking_part = {
+        each.name: each.version()
+        for each in (*here.peers, peer("numpy"))
+        if any(each.name in row.seconds for row in rows)
+    }
     return Result(found[0].op, tuple(rows), environment, taking_part, tuple(skipped))
 
 
 def measure(case: Case, job: Job, peers: Sequence[Peer], rounds: int) -> Row:
     """Verifies and times one case."""
     timers = {US: job.gpumem()}
-    timers |= {peer.name: timer for peer in peers if (timer := job.peer(peer))}
+    if group_of(case.group).against == "numpy":  # so it takes part, asked for or not
+        peers = [*(each for each in peers if each.name != "numpy"), peer("numpy")]
+    timers |= {each.name: timer for each in peers if (timer := job.peer(each))}
     for name, timer in timers.items():
         if name == US or job.must_check(name):
             job.verify(f"{name}: {case.label}", timer)

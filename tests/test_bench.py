@@ -213,6 +213,13 @@ def test_plot_has_a_line_a_group():
     assert any("tiny" in text.get_text() for text in ax.texts)
 
 
+@pytest.mark.parametrize("asked", [[], ["numpy"]], ids=["none", "numpy"])
+def test_numpy_takes_part_where_it_is_the_measure(asked):
+    row = gpumem.bench("transpose", only=["tiny"], repeat=3, peers=asked, progress=False).rows[0]
+    assert row.against() == "numpy"
+    assert row.to_dict()["figures"]["numpy"]["median"] == 1.0
+
+
 # Peers
 
 
