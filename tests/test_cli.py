@@ -222,15 +222,11 @@ def test_a_closed_pipe_is_no_error():
 
 
 def test_an_interrupt_ends_it_at_once_and_says_so():
-    command = [sys.executable, "-m", "gpumem", "ladder", "--shape", "2048x2048", "--repeat", "100000"]
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # A shell starts its background jobs with the interrupt ignored, and that is inherited.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    # A shell starts its background jobs with the interrupt ignored, and that is inherited.
+    code = "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    code += "runpy.run_module('gpumem', run_name='__main__')"
+    command = [sys.executable, "-c", code, "ladder", "--shape", "2048x2048", "--repeat", "100000"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     assert "ladder" in process.stderr.readline()
     time.sleep(0.3)

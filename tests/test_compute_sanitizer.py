@@ -2,7 +2,9 @@
 
 import json
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,6 +24,7 @@ assert os.environ["GPUMEM_TEST_SMALL"] == "1"
 cases = ""
 for test in tests:
     if way == "stuck" and test == tests[-1]:
+        pathlib.Path(log + ".stuck").touch()
         time.sleep(600)
     left_out = "left" in test
     print(test, "SKIPPED" if left_out else "FAILED" if way == "wrong" else "PASSED", "[  1%]", flush=True)
@@ -82,7 +85,11 @@ def test_a_report_a_failure_and_a_crash_fail_the_run(run):
     assert (status, tools["memcheck"]["unfinished_processes"]) == (1, 2)
 
 
-def test_what_the_time_does_not_suffice_for_is_counted(run):
-    status, tools = run("stuck", "--limit", "3", "--tools", "racecheck", "--processes", "2")
+def test_what_the_time_does_not_suffice_for_is_counted(run, tmp_path, monkeypatch):
+    def clock():  # the time is over once both hang, however long it took them to get there
+        return 3600.0 * (len(list(tmp_path.glob("logs/*.stuck"))) == 2)
+
+    monkeypatch.setattr(compute_sanitizer, "time", SimpleNamespace(monotonic=clock, sleep=time.sleep))
+    status, tools = run("stuck", "--tools", "racecheck", "--processes", "2", "--logs", str(tmp_path / "logs"))
     assert status == 1
     assert (tools["racecheck"]["not_reached"], tools["racecheck"]["unfinished_processes"]) == (2, 2)

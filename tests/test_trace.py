@@ -191,7 +191,7 @@ def test_ctrl_c_ends_a_run(threads):
         signal.signal(signal.SIGINT, before)
 
 
-def test_the_gil_is_released(copy):
+def test_the_gil_is_released():
     kernel = gpumem.Kernel(FOREVER)
     ticks = []
     done = threading.Event()
@@ -202,11 +202,18 @@ def test_the_gil_is_released(copy):
 
     thread = threading.Thread(target=tick)
     thread.start()
-    with pytest.raises(gpumem.LimitError):
-        kernel.trace(1, 32, np.zeros(1, "u4"), seconds=0.5, machine_code=False)
-    done.set()
-    thread.join()
-    assert len(ticks) > 5
+    try:
+        for _ in range(20):  # a busy machine may leave the other thread without a core for all of one run
+            ticks.clear()
+            with pytest.raises(gpumem.LimitError):
+                kernel.trace(1, 32, np.zeros(1, "u4"), seconds=0.5, machine_code=False)
+            if len(ticks) > 5:
+                break
+        else:
+            pytest.fail("the other thread hardly ran")
+    finally:
+        done.set()
+        thread.join()
 
 
 def test_many_traces_leave_nothing_behind(copy):
