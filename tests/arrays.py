@@ -110,6 +110,16 @@ class Fenced:
         return np.ndarray(shape, dtype, self.bytes, self.room - size if at_end else 0)
 
 
+def fenced_planes(count: int, length: int, dtype: npt.DTypeLike, at_end: bool) -> list[Array]:
+    """Arrays at equal distances, each alone between pages that cannot be touched: beside the one behind, or before."""
+    size, page = length * np.dtype(dtype).itemsize, mmap.PAGESIZE
+    step = -(-size // page) * page + page
+    pages = np.frombuffer(mmap.mmap(-1, count * step + page), np.uint8)
+    for at in range(0, pages.size, step):
+        assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(pages.ctypes.data + at), ctypes.c_size_t(page), 0) == 0
+    return [np.ndarray((length,), dtype, pages, i * step + (step - size if at_end else page)) for i in range(count)]
+
+
 def shapes(most: int = 6) -> st.SearchStrategy[tuple[int, ...]]:
     """Few items, but lengths on both sides of what kernels work in."""
     length = st.one_of(st.integers(0, 5), st.sampled_from([7, 8, 9, 15, 16, 17, 31, 33, 65]))

@@ -1,6 +1,10 @@
 """to_soa and to_aos: records to planes and back, byte for byte."""
 
 import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -238,3 +242,31 @@ def test_fields_that_share_bytes_can_be_read():
 def test_what_cannot_be_taken(call, error, said):
     with pytest.raises(error, match=f"^{said}"):
         call()
+
+
+FENCED = """
+import sys
+sys.path.insert(0, FOLDER)
+import numpy as np
+from arrays import fenced_planes
+import gpumem
+KINDS = [("u1", 4, 65536), ("u2", 7, 65536), ("f4", 2, 65536), ("f4", 3, 4096), ("f8", 2, 70001), ("c16", 7, 65536)]
+for dtype, count, length in KINDS:
+    for at_end in (False, True):
+        planes = fenced_planes(count, length, dtype, at_end)
+        for i, plane in enumerate(planes):
+            plane[...] = np.arange(length) + i
+        assert (gpumem.to_aos(planes) == np.stack(planes, -1)).all(), (dtype, count, length)
+        assert (gpumem.to_aos(planes[::-1]) == np.stack(planes[::-1], -1)).all(), (dtype, count, length)
+print("whole")
+"""
+
+
+@pytest.mark.parametrize("isa", [name for name, _, runs in _core._isas() if runs])
+def test_nothing_is_read_between_planes(isa):
+    """Planes of their own that happen to lie at equal distances: what lies between them may be no memory."""
+    code = FENCED.replace("FOLDER", repr(str(Path(__file__).parent)))
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env={**os.environ, "GPUMEM_ISA": isa}
+    )
+    assert (done.returncode, done.stdout) == (0, "whole\n"), done.stderr

@@ -1,9 +1,14 @@
 /* Records to planes and back.
  * Fields of one size at equal distances, whose planes lie at equal distances too, are a plane transposed: one plan.
+ * Kernels read whole vectors, beyond a row's ends too where other rows of the source lie on either side of it. Between
+ * planes that are arrays of their own there may be no memory at all: there the ends go item by item.
  * Others go field by field, through chunks of records that stay in the first-level cache while every field is taken. */
 #include "cpu.h"
+#include "../base/integers.h"
 #include "isa.h"
+#include "matrices.h"
 #include "pool.h"
+#include "strided.h"
 #include "thin_fill.h"
 #include "../base/memory.h"
 #include <stdatomic.h>
@@ -11,6 +16,7 @@
 #include <string.h>
 
 enum { CHUNK = 12 << 10, SHARE = 256 << 10 }; /* bytes of records */
+enum { LINE = 64, END = 4 * LINE };           /* bytes of a plane: further than any kernel reads beyond a row */
 
 /* From one field's plane to the next one's; they need not belong to one array. */
 static int64_t apart(const gm_field *a, const gm_field *b)
@@ -65,6 +71,33 @@ static int first_like(const gm_field *fields, int n)
     return i;
 }
 
+/* shape: records and fields; steps: from record to record, and from field to field. */
+static gm_status move_regular(const gm_cpu *cpu, char *dst, const char *src, int64_t item, const int64_t shape[2],
+                              const int64_t dst_step[2], const int64_t src_step[2], int gathers)
+{
+    /* So many records that what lies between the ends begins as far from a line as the whole does. */
+    int64_t end = LINE * gm_pieces(END / LINE, gm_most(llabs(src_step[0]), 1));
+    int64_t middle[] = {shape[0] - 2 * end, shape[1]};
+    gm_plan plan;
+
+    gm_plan_make(&plan, item, 2, shape, src_step, dst_step);
+    int apart = !gathers && shape[1] > 1 && llabs(src_step[1]) != shape[0] * llabs(src_step[0]);
+    if (!apart || gm_small_suits(&plan))
+        return gm_move_tuned(cpu, &plan, dst, src);
+    if (middle[0] <= 0) {
+        gm_axis all[] = {{shape[0], src_step[0], dst_step[0]}, {shape[1], src_step[1], dst_step[1]}};
+        gm_copy_box(dst, src, item, all, 2);
+        return GM_OK;
+    }
+    for (int last = 0; last < 2; last++) {
+        int64_t from = last ? shape[0] - end : 0;
+        gm_axis ends[] = {{end, src_step[0], dst_step[0]}, {shape[1], src_step[1], dst_step[1]}};
+        gm_copy_box(dst + from * dst_step[0], src + from * src_step[0], item, ends, 2);
+    }
+    gm_plan_make(&plan, item, 2, middle, src_step, dst_step);
+    return gm_move_tuned(cpu, &plan, dst + end * dst_step[0], src + end * src_step[0]);
+}
+
 static gm_status move_fields(const gm_cpu *cpu, const gm_field *fields, int nfields, char *records, int64_t n,
                              int64_t stride, int gathers)
 {
@@ -74,11 +107,9 @@ static gm_status move_fields(const gm_cpu *cpu, const gm_field *fields, int nfie
     int64_t next_plane = nfields > 1 ? apart(&fields[0], &fields[1]) : 0;
     if (is_regular(fields, nfields)) {
         int64_t shape[] = {n, nfields}, record[] = {stride, next_field}, plane[] = {fields[0].plane_stride, next_plane};
-        gm_plan plan;
-        gm_plan_make(&plan, fields[0].size, 2, shape, gathers ? record : plane, gathers ? plane : record);
         char *at = records + fields[0].offset;
-        return gathers ? gm_move_tuned(cpu, &plan, fields[0].plane, at)
-                       : gm_move_tuned(cpu, &plan, at, fields[0].plane);
+        return gathers ? move_regular(cpu, fields[0].plane, at, fields[0].size, shape, plane, record, 1)
+                       : move_regular(cpu, at, fields[0].plane, fields[0].size, shape, record, plane, 0);
     }
 
     fields_job job = {fields, nfields, gathers, records, n, stride, 1, 1, 1, NULL, 0};
