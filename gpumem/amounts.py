@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 from .errors import UsageError
 
@@ -20,10 +21,10 @@ def parse_bytes(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     if not match:
         raise UsageError(f"size {text!r}: such as 100, 64K, 1.5M or 4G")
-    value = float(match[1]) * 1024 ** UNITS.index(match[2].upper())
-    if value != int(value):
+    value = Fraction(match[1]) * (1 << 10 * UNITS.index(match[2].upper()))
+    if value.denominator != 1:
         raise UsageError(f"size {text!r}: not a whole number of bytes")
-    return int(value)
+    return value.numerator
 
 
 def format_bytes(count: float) -> str:

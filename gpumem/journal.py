@@ -48,7 +48,7 @@ class Journal:
         if self._path.is_dir() or not self._path.absolute().parent.is_dir():
             raise UsageError(f"cannot write {self._path}")
         try:
-            self._file = self.part.open("a+")
+            self._file = self.part.open("a+", encoding="utf-8", errors="surrogateescape")
         except OSError as error:
             raise UsageError(f"cannot write {self.part}: {error.strerror}") from None
         try:
@@ -80,19 +80,17 @@ class Journal:
         try:
             head, *parts = map(json.loads, lines)
             same = head["schema"] == SCHEMA
+            theirs, place = dict(head["setting"]), dict(head["environment"])
             self.done = {part["part"]: part["outcome"] for part in parts}
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise UsageError(f"{self.part} is no half-done sweep: move it away") from None
-        ours, theirs = self._head["setting"], head.get("setting", {})
-        where = [f"{name} {head['environment'].get(name)}" for name in SAME if self._differs(head, name)]
+        ours, here = self._head["setting"], self._head["environment"]
+        where = [f"{name} {place.get(name)}" for name in SAME if here.get(name) != place.get(name)]
         other = [f"{name} {theirs.get(name)}" for name in ours if ours[name] != theirs.get(name)]
         if not same or other or where:
             what = ", ".join([*other, *where]) or "another version"
             raise UsageError(f"{self.part} is of another sweep ({what}): move it away, or give another output")
-        self._file.truncate(len(text[: text.rfind("\n") + 1].encode()))
-
-    def _differs(self, head: Mapping[str, Any], name: str) -> bool:
-        return bool(self._head["environment"].get(name) != head["environment"].get(name))
+        self._file.truncate(len(text[: text.rfind("\n") + 1].encode(errors="surrogateescape")))
 
     def _line(self, data: Mapping[str, Any]) -> None:
         assert self._file is not None

@@ -136,6 +136,7 @@ def test_ranges_as_people_write_them():
         with pytest.raises(gpumem.UsageError):
             parse_values(text)
     assert [parse_bytes(text) for text in ("1.5K", "2 MiB", "7b")] == [1536, 2 << 20, 7]
+    assert [parse_bytes(text) for text in ("9007199254740993", "1" * 400)] == [2**53 + 1, int("1" * 400)]
     assert [format_bytes(n) for n in (1, 1023, 1 << 31, 3 << 19, 12345678)] == [
         *("1 B", "1023 B", "2 GiB", "1.5 MiB"),
         "11.77 MiB",
@@ -288,11 +289,14 @@ def test_a_half_done_sweep_of_another_setting_is_not_mixed_in(tmp_path, monkeypa
     assert (tmp_path / "a.json.part").read_bytes() == before
 
 
-def test_a_foreign_part_file_is_left_alone(tmp_path):
-    (tmp_path / "a.json.part").write_text("my notes\n")
+@pytest.mark.parametrize(
+    "notes", [b"my notes\n", b"\xff\xfe\x00\n", b'{"schema": "gpumem.part/1"}\n', b"[" * 5000 + b"\n"], ids=len
+)
+def test_a_foreign_part_file_is_left_alone(tmp_path, notes):
+    (tmp_path / "a.json.part").write_bytes(notes)
     with pytest.raises(gpumem.UsageError, match="no half-done sweep"):
         small(output=tmp_path / "a.json")
-    assert (tmp_path / "a.json.part").read_text() == "my notes\n"
+    assert (tmp_path / "a.json.part").read_bytes() == notes
 
 
 def test_two_processes_do_not_write_one_file(tmp_path):
