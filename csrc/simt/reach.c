@@ -48,7 +48,6 @@ static void found_in(gm_warp *w, const gm_insn *in, gm_finding_kind kind, gm_spa
         memcpy(example.block, w->block->ctaid, sizeof example.block);
         memset(example.other_thread, 0xff, sizeof example.other_thread);
         memset(example.other_block, 0xff, sizeof example.other_block);
-        memset(example.other_block, 0xff, sizeof example.other_block);
         thread_of(w, lane, example.thread);
         if (address) {
             example.address = address[lane];
