@@ -1,7 +1,7 @@
 /* Weaving (weave.h) where bytes can be picked out of two vectors at once and blended by masks. All vectors of a tile
  * stay in registers. What limits: two permutations and log2(k) blends for each line, and its streaming store. */
 #if GM_AVX512
-enum { WEAVE_AHEAD = 2 << 10, WEAVE_ROW_AHEAD = 1 << 10 }; /* bytes fetched ahead: of the stream, of each row */
+enum { WEAVE_AHEAD = 8 << 10, WEAVE_ROW_AHEAD = 1 << 10 }; /* bytes fetched ahead: of the stream, of each row */
 
 /* Vectors first, first + by, ... modulo `len`, all `apart`: lanes in `mask` move on to the next one. */
 GM_INLINE void weave_turn(__m512i *v, int first, int by, int len, int count, int apart, uint64_t mask)
@@ -41,35 +41,45 @@ GM_INLINE __m512i weave_pick(__m512i a, const uint8_t *picks, __m512i b)
     return _mm512_permutex2var_epi8(a, _mm512_load_si512(picks), b);
 }
 
-/* As well predicted as a branch can be. */
-GM_INLINE void weave_store(const gm_weave *w, char *to, __m512i line)
+GM_INLINE void weave_store(int streams, char *to, __m512i line)
 {
-    if (w->streams)
+    if (streams)
         _mm512_stream_si512((__m512i *)to, line);
     else
         _mm512_store_si512(to, line);
 }
 
+/* The lines of a tile on their way to the rows. What is asked for far ahead goes into the second-level cache: the
+ * buffers of the first one's misses, which the next loads need, are too few for it. */
+GM_INLINE void unweave_lines(int k, const gm_weave *w, int streams, char *dst, const __m512i *v, const char *ahead)
+{
+    __m512i *carry = (__m512i *)w->carry;
+    GM_UNROLL for (int i = 0; i < k; i++)
+    {
+        _mm_prefetch(ahead + 64 * i, _MM_HINT_T1);
+        weave_store(streams, dst + w->row[i], weave_pick(carry[i], w->after[i], v[i]));
+        carry[i] = v[i];
+    }
+}
+
 GM_INLINE void unweave_of(int c, int m, const gm_weave *w, char *dst, const char *src, int64_t tiles)
 {
-    const int k = c * m;
+    const int k = c * m, streams = w->streams;
     __m512i v[GM_WEAVE_MOST], line = _mm512_load_si512(src);
     for (int64_t t = 0; t < tiles; t++, dst += 64, src += 64 * k) {
         GM_UNROLL for (int i = 0; i < k; i++)
         {
             __m512i next = _mm512_load_si512(src + 64 * (i + 1));
-            _mm_prefetch(src + 64 * i + WEAVE_AHEAD, _MM_HINT_T0);
             v[i] = weave_pick(line, w->before[i], next);
             line = next;
         }
         weave_rotate(c, m, w, v);
-        GM_UNROLL for (int i = 0; i < k; i++)
-        {
-            __m512i *carry = (__m512i *)w->carry + i;
-            if (t > 0)
-                weave_store(w, dst + w->row[i], weave_pick(*carry, w->after[i], v[i]));
-            *carry = v[i];
-        }
+        if (t == 0)
+            GM_UNROLL for (int i = 0; i < k; i++) _mm512_store_si512(w->carry + 64 * i, v[i]);
+        else if (streams)
+            unweave_lines(k, w, 1, dst, v, src + WEAVE_AHEAD);
+        else
+            unweave_lines(k, w, 0, dst, v, src + WEAVE_AHEAD);
     }
 }
 
@@ -88,7 +98,7 @@ GM_INLINE void weave_of(int c, int m, const gm_weave *w, char *dst, const char *
         GM_UNROLL for (int i = 0; i < k; i++)
         {
             if (t > 0)
-                weave_store(w, dst + 64 * i, weave_pick(carry, w->after[i], v[i]));
+                weave_store(w->streams, dst + 64 * i, weave_pick(carry, w->after[i], v[i]));
             carry = v[i];
         }
     }
