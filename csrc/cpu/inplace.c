@@ -15,8 +15,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { LINE = 64, SMALL_MATRIX = 4 << 10, BATCH = 16 << 10, SHARE = 256 << 10 }; /* bytes */
-enum { ROW = 2 << 10, LEAST_ROW = 256 };                                         /* of a tile past the caches */
+enum { LINE = 64, SMALL_MATRIX = 4 << 10, BATCH = 4 << 10, SHARE = 256 << 10 }; /* bytes */
+enum { AHEAD = 16 << 10 };               /* of small matrices: so far before they are read they are asked for */
+enum { ROW = 2 << 10, LEAST_ROW = 256 }; /* of a tile past the caches */
 
 typedef struct swap_job {
     char *data;
@@ -32,7 +33,7 @@ typedef struct swap_job {
     int64_t *row_step;              /* of the array, from its first row to each of a tile */
     int64_t *line_dst, *line_image; /* as in gm_panel */
     int64_t tile, pitch, tiles;     /* items of a tile's side, bytes between its rows in scratch, tiles along an axis */
-    gm_fill fill;                   /* small matrices: the batch axis is the split */
+    gm_fill fill, rest;             /* small matrices: the batch axis is the split; `rest`: of what is no whole batch */
     gm_matrix_fn *whole;            /* larger ones that are transposed into scratch each, or NULL */
     int64_t batch, batch_step;
     char *scratch;
@@ -211,14 +212,21 @@ static void swap_whole(const swap_job *job, char *data, char *scratch, const cha
     }
 }
 
+/* Few enough at a time that memory is busy with those that are asked for while the others are turned. */
 static void swap_batch(const swap_job *job, char *data, int64_t n, char *scratch)
 {
-    gm_fill_run(&job->fill, scratch, data, n);
-    int64_t matrix_bytes = job->n * job->n * job->item, row_bytes = job->n * job->item;
+    enum { PIECE = 512 };
+    int64_t matrix_bytes = job->n * job->n * job->item, row_bytes = job->n * job->item, bytes = n * matrix_bytes;
     gm_axis axis[] = {
         {n, matrix_bytes, job->batch_step}, {job->n, row_bytes, job->row}, {job->n, job->item, job->column}};
+
+    gm_fill_run(n < job->batch ? &job->rest : &job->fill, scratch, data, n);
     if (job->column == job->item && job->row == row_bytes && job->batch_step == matrix_bytes)
-        memcpy(data, scratch, (size_t)(n * matrix_bytes));
+        for (int64_t at = 0, now; at < bytes; at += now) {
+            now = gm_least(PIECE, bytes - at);
+            memcpy(data + at, scratch + at, (size_t)now);
+            ask(data + AHEAD, at, at + now);
+        }
     else if (job->column == job->item)
         gm_copy_box(data, scratch, row_bytes, axis, 2);
     else
@@ -256,16 +264,19 @@ static void plan_batches(swap_job *job, gm_shuffle *program)
 {
     const gm_axis *inner = &job->outer[job->nouter - 1];
     int64_t row_bytes = job->n * job->item, matrix_bytes = job->n * row_bytes;
+    int64_t period = LINE / gm_common(LINE, matrix_bytes); /* of these kernels take whole lines */
 
-    job->batch = BATCH / matrix_bytes < inner->len ? BATCH / matrix_bytes : inner->len;
+    job->batch = gm_least(BATCH / matrix_bytes, inner->len);
+    if (job->batch > period)
+        job->batch -= job->batch % period;
     job->batch_step = inner->src;
-    /* The last batch may be shorter than the others; a kernel that walks the batch axis must not count on more. */
-    int64_t least = inner->len % job->batch ? inner->len % job->batch : job->batch;
-    job->fill = (gm_fill){.item = job->item, .naxes = 3, .split_at = 0};
-    job->fill.axis[0] = (gm_axis){least, inner->src, matrix_bytes};
-    job->fill.axis[1] = (gm_axis){job->n, job->column, row_bytes};
-    job->fill.axis[2] = (gm_axis){job->n, job->row, job->item};
+    job->rest = (gm_fill){.item = job->item, .naxes = 3, .split_at = 0};
+    job->rest.axis[0] = (gm_axis){job->batch, inner->src, matrix_bytes};
+    job->rest.axis[1] = (gm_axis){job->n, job->column, row_bytes};
+    job->rest.axis[2] = (gm_axis){job->n, job->row, job->item};
+    job->fill = job->rest;
     gm_fill_choose(&job->fill, job->kernels, program);
+    gm_fill_choose(&job->rest, NULL, NULL);
     job->units = (inner->len + job->batch - 1) / job->batch;
     for (int k = 0; k < job->nouter - 1; k++)
         job->units *= job->outer[k].len;
