@@ -1,0 +1,39 @@
+/* The ways to swap two axes of equal length inside one array on a device, a file each; swap.c chooses. The array has
+ * items, and these axes more than one index. */
+#pragma once
+#include "backend.h"
+#include "gpu.h"
+#include "../kernels/swap.h"
+
+/* Squares that a block holds (swap_held.c): whether these are such, and how blocks share them out. */
+int gm_swap_held_make(gm_swap_packed *packed, const gm_gpu *gpu, const gm_array *array, int a, int b);
+
+/* Inside a visit. */
+gm_status gm_swap_held(gm_gpu *gpu, CUstream stream, const gm_swap_packed *packed, const gm_array *array,
+                       gm_failure *failure);
+
+/* Pairs of tiles (swap_tiles.c): the kernel for them, which takes any squares. */
+typedef struct gm_swap_kernel {
+    const char *name;
+    int vectors, unit, tile, threads, least, shared;
+} gm_swap_kernel;
+
+typedef struct gm_swap_tiles {
+    gm_swap swap;
+    const gm_swap_kernel *kernel;
+    int poor; /* tiles would be mostly empty, or their accesses too many */
+} gm_swap_tiles;
+
+void gm_swap_tiles_make(gm_swap_tiles *tiles, const gm_gpu *gpu, const gm_array *array, int a, int b);
+
+/* Inside a visit. */
+gm_status gm_swap_tiles_launch(gm_gpu *gpu, CUstream stream, const gm_swap_tiles *tiles, char *data,
+                               gm_failure *failure);
+
+/* Whether every row is a whole number of aligned vectors. */
+int gm_swap_in_vectors(const gm_array *array, int row, int column);
+
+/* Pieces through scratch (swap_pieces.c): the axis that they are cut along; -1 if there are too few squares for it to
+ * pay, or no piece is small enough. */
+int gm_swap_pieces_axis(const gm_array *array, int a, int b);
+gm_status gm_swap_pieces(int device, void *stream, const gm_array *array, int a, int b, int axis, gm_failure *failure);

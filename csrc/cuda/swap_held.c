@@ -1,0 +1,116 @@
+/* Squares without gaps, of which a block holds one at least: it reads them whole before it writes them back transposed
+ * (kernels/swap_packed.cu); those of one and two bytes are a batch of permutes of bytes (kernels/batch.cu). */
+#include "swap.h"
+#include "../base/integers.h"
+#include "batch.h"
+#include "images.h"
+#include "walk.h"
+#include <stdio.h>
+
+/* Rows of whole vectors that are too many for a block to hold their squares as well as pairs of tiles do. */
+static int better_in_tiles(const gm_array *array, int a, int b)
+{
+    static const int rows[] = {[1] = 128, [2] = 64, [4] = 128, [8] = 128, [16] = 64};
+    int column = array->strides[a] == array->itemsize ? a : b;
+
+    return array->shape[a] >= rows[array->itemsize] && gm_swap_in_vectors(array, a + b - column, column);
+}
+
+int gm_swap_held_make(gm_swap_packed *packed, const gm_gpu *gpu, const gm_array *array, int a, int b)
+{
+    enum { VECTOR = 16, MOST = 96 * 1024, WANTED = 16 * 1024, ALIGNED = 32 };
+    int64_t itemsize = array->itemsize, n = array->shape[a];
+    int64_t low = array->strides[a] < array->strides[b] ? array->strides[a] : array->strides[b];
+    gm_plan batch = {.items = 1};
+    unsigned taken = 0;
+
+    if (n > MOST || itemsize > VECTOR)
+        return 0;
+    int64_t bytes = n * n * itemsize, run = bytes;
+    if (itemsize & (itemsize - 1) || (uintptr_t)array->data % (size_t)itemsize || bytes > MOST ||
+        GM_SWAP_PACKED_SHARED(bytes, VECTOR) > gpu->figures.shared_bytes || low != itemsize ||
+        array->strides[a] + array->strides[b] != low + n * itemsize || array->ndim > 32 || better_in_tiles(array, a, b))
+        return 0;
+    for (int i = 0; i < array->ndim; i++)
+        if (i == a || i == b || array->shape[i] == 1)
+            taken |= 1u << i;
+    for (int i = 0; i < array->ndim; i++)
+        if (!(taken >> i & 1) && array->strides[i] == run) {
+            run *= array->shape[i];
+            taken |= 1u << i;
+            i = -1; /* an axis before it may go on where this one ends */
+        }
+    for (int i = 0; i < array->ndim; i++)
+        if (!(taken >> i & 1)) {
+            if (array->strides[i] % itemsize)
+                return 0;
+            batch.axis[batch.naxes++] = (gm_axis){array->shape[i], array->strides[i], 0};
+            batch.items *= array->shape[i];
+        }
+    gm_walk_make(&packed->batch, &batch, 0);
+    packed->n = (unsigned)n;
+    packed->square = (unsigned)(n * n);
+    gm_walk_divisor(&packed->by_n, n);
+    gm_walk_divisor(&packed->by_square, n * n);
+    packed->squares = run / bytes;
+    int64_t each = gm_most(1, WANTED / bytes), whole = ALIGNED / (bytes & -bytes);
+    if (whole > 1 && each > whole) /* so that blocks meet between sectors */
+        each = each / whole * whole;
+    packed->each = (unsigned)(each < packed->squares ? each : packed->squares);
+    packed->pieces = gm_pieces(packed->squares, packed->each);
+    return packed->pieces <= INT32_MAX / packed->batch.units;
+}
+
+static gm_status swap_packed(gm_gpu *gpu, CUstream stream, const gm_swap_packed *packed, const gm_array *array,
+                             gm_failure *failure)
+{
+    int64_t bytes = (int64_t)packed->each * packed->square * array->itemsize;
+    int word = array->itemsize < 4 ? 4 : (int)array->itemsize;
+    char name[32], *data = array->data;
+
+    snprintf(name, sizeof name, "swap_packed_%d", (int)array->itemsize);
+    gm_launch launch = {.entry = gm_entry_find(name),
+                        .grid = {(unsigned)(packed->pieces * packed->batch.units), 1, 1},
+                        .block = {bytes > 24 * 1024  ? 512
+                                  : bytes > 4 * 1024 ? 256
+                                                     : 64,
+                                  1, 1},
+                        .shared = (unsigned)GM_SWAP_PACKED_SHARED(bytes, word),
+                        .stream = stream};
+    void *arguments[] = {&data, (void *)packed};
+    return gm_gpu_launch(gpu, &launch, arguments, failure);
+}
+
+/* Small squares of one and two bytes without gaps, as a batch of permutes of bytes: a block reads a piece whole before
+ * it writes it. */
+static int in_batch(gm_batch_launch *made, const gm_gpu *gpu, const gm_swap_packed *packed, const gm_array *array)
+{
+    int64_t size = array->itemsize, n = packed->n;
+    gm_plan plan = {.item = 1, .items = packed->squares * packed->square * size};
+
+    if (size > 2 || packed->batch.units != 1 || packed->squares < 2)
+        return 0;
+    plan.axis[plan.naxes++] = (gm_axis){packed->squares, packed->square * size, packed->square * size};
+    plan.axis[plan.naxes++] = (gm_axis){n, size, n * size};
+    plan.axis[plan.naxes++] = (gm_axis){n, n * size, size};
+    if (size > 1)
+        plan.axis[plan.naxes++] = (gm_axis){size, 1, 1};
+    return gm_batch_make(made, &plan, array->data, array->data, gpu->figures.processors);
+}
+
+gm_status gm_swap_held(gm_gpu *gpu, CUstream stream, const gm_swap_packed *packed, const gm_array *array,
+                       gm_failure *failure)
+{
+    gm_batch_launch made;
+    char *data = array->data;
+
+    if (!in_batch(&made, gpu, packed, array))
+        return swap_packed(gpu, stream, packed, array, failure);
+    gm_launch launch = {.entry = gm_entry_find("move_batch"),
+                        .grid = {made.blocks, 1, 1},
+                        .block = {made.threads, 1, 1},
+                        .shared = made.shared,
+                        .stream = stream};
+    void *arguments[] = {&data, &data, &made.batch};
+    return gm_gpu_launch(gpu, &launch, arguments, failure);
+}
