@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .errors import UsageError
+
 Array = np.ndarray[Any, Any]
 _FLOATS = {16: "<e", 32: "<f", 64: "<d"}
 
@@ -59,10 +61,10 @@ def lay_out(parameters: Sequence[Parameter], size: int, args: Sequence[Any], nam
 
     Arrays become pointers to their first item, into buffers that hold the whole of the memory that their bases own;
     views of one base share a buffer. Numbers take the parameter's type, bytes fill a parameter of as many bytes, None
-    is a null pointer. names: what reports call the arrays.
+    is a null pointer. names: what reports call the arrays, each by another name.
 
-    Raises TypeError for a wrong number of arguments, or one that the parameter cannot take, and OverflowError for a
-    number that does not fit.
+    Raises TypeError for a wrong number of arguments, or one that the parameter cannot take, OverflowError for a number
+    that does not fit, and UsageError for two arrays of one name.
     """
     if len(args) != len(parameters):
         takes = ", ".join(parameter.type for parameter in parameters)
@@ -79,6 +81,9 @@ def lay_out(parameters: Sequence[Parameter], size: int, args: Sequence[Any], nam
             raise TypeError(f"{where} is no pointer, and an array was given")
         else:
             arrays.append((parameter.offset, given, names[number] if number < len(names) else f"argument {number}"))
+    called = [name for _, _, name in arrays]
+    if twice := next((name for name in called if called.count(name) > 1), None):
+        raise UsageError(f"two arrays are called {twice!r}: reports tell them apart by their names")
     _place(layout, arrays)
     return layout
 

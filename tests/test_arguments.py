@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gpumem.arguments import Parameter, base_of, bounds, lay_out
+from gpumem.errors import UsageError
 from gpumem.specs import parse
 
 POINTER = Parameter("p", 0, 8, 8, 64, "u", False, False)
@@ -205,3 +206,12 @@ def test_files_fill_arrays(tmp_path):
 def test_what_is_no_argument_is_named(text, said):
     with pytest.raises(ValueError, match=said):
         parse(text)
+
+
+def test_arrays_of_one_name_are_refused():
+    """Reports, `--save` and the bytes that a launch must move know arrays by their names."""
+    rows, size = parameters("u64", "u64", "u32")
+    x, y = np.zeros(4, "f4"), np.zeros(8, "f4")
+    with pytest.raises(UsageError, match="two arrays are called 'x'"):
+        lay_out(rows, size, (x, y, 1), ("x", "x", "n"))
+    assert [buffer.size for buffer in lay_out(rows, size, (x, y, 1), ("x", "y", "x")).buffers] == [16, 32]
