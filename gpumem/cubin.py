@@ -89,6 +89,8 @@ def functions(cubin: bytes, arch: str) -> dict[str, list[Instruction]]:
             for number, each in enumerate(sections)
             if each.name.startswith(_CODE)
         }
+    except UsageError:
+        raise
     except (struct.error, IndexError, ValueError):
         raise UsageError("this cubin cannot be read: it is damaged") from None
 

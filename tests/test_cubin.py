@@ -74,9 +74,13 @@ def test_a_cubin_is_read_as_nvdisasm_lists_it(path):
 @pytest.mark.parametrize("path", CUBINS, ids=lambda path: path.stem)
 def test_damaged_cubins_are_refused(path):
     whole, arch = path.read_bytes(), path.stem.rpartition(".")[2]
-    for data in [b"", b"\x7fELF\x01" + whole[5:], *(whole[:size] for size in range(0, len(whole) // 2, 97))]:
-        with pytest.raises(UsageError, match=r"this is no cubin|it is damaged"):
+    for data in [b"", b"\x7fELF\x01" + whole[5:], b"\x7fELF\x02"]:
+        said = "it is damaged" if data.startswith(b"\x7fELF\x02") else "this is no cubin: it does not begin as an ELF"
+        with pytest.raises(UsageError, match=said):
             cubin.functions(data, arch)
+    for size in range(0, len(whole) // 2, 97):
+        with pytest.raises(UsageError, match=r"this is no cubin|it is damaged"):
+            cubin.functions(whole[:size], arch)
     for at in range(0, len(whole), 41):  # wherever a byte is wrong it ends, with an answer or with this error
         with contextlib.suppress(UsageError):
             cubin.functions(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :], arch)
