@@ -18,15 +18,19 @@ COLOURS = (style.BLUE, style.RED, style.GREEN, style.PURPLE, style.ORANGE, style
 
 
 def plot_roofline(roof: Roofline, ax: Axes | None = None) -> Axes:
-    """Each kernel as a point on or under the roof; filled where its time was measured, hollow where it is the least."""
+    """Each kernel as a point on or under the roof; filled where its time was measured, hollow where it is the least.
+
+    One that moves no bytes stands at the right edge.
+    """
     ax = ax or style.new_axes()
     style.frame(ax)
     where = roof.device
     usual = (kind for kind in where.kinds if kind in ("fp32", "tensor fp16"))
     kinds = list(dict.fromkeys([*(work.kind for work in roof.works), *usual]))
     ridges = [roof.ridge(kind) for kind in kinds]
-    intensities = [work.intensity for work in roof.works]
-    low, high = min([*intensities, 0.1]) / 3, max([*intensities, *ridges]) * 3
+    finite = [work.intensity for work in roof.works if work.bytes]
+    low, high = min([*finite, 0.1]) / 3, max([*finite, *ridges]) * 3
+    intensities = [min(work.intensity, high) for work in roof.works]
     ax.set_xscale("log")
     ax.set_yscale("log")
     top = max(ridges)
@@ -50,19 +54,21 @@ def plot_roofline(roof: Roofline, ax: Axes | None = None) -> Axes:
         )
     kernels = list(dict.fromkeys(work.kernel for work in roof.works))  # a colour each, traced and measured
     speeds = {i: work.speed or roof.attainable(work) for i, work in enumerate(roof.works)}
-    order = sorted(speeds, key=lambda i: (roof.works[i].intensity, -speeds[i]))
+    order = sorted(speeds, key=lambda i: (intensities[i], -speeds[i]))
     for i, work in enumerate(roof.works):
         look = kernels.index(work.kernel)
         colour, marker = COLOURS[look % len(COLOURS)], MARKERS[look % len(MARKERS)]
         face = colour if work.measured else "white"
-        ax.plot([work.intensity], [speeds[i]], marker, ms=7, mec=colour, mfc=face, mew=1.6, label=work.name)
+        at, edge = (intensities[i], speeds[i]), intensities[i] == high
+        ax.plot(*at, marker, ms=7, mec=colour, mfc=face, mew=1.6, label=work.name, clip_on=not edge)
         pair = sum(other.kernel == work.kernel for other in roof.works) > 1
         below = work.measured if pair else order.index(i) % 2 == 0  # neighbours keep clear of one another
         ax.annotate(
             work.name,
-            (work.intensity, speeds[i]),
-            xytext=(7, -11 if below else 5),
+            at,
+            xytext=(-7 if edge else 7, -11 if below else 5),
             textcoords="offset points",
+            ha="right" if edge else "left",
             fontsize=8.5,
             color=colour,
         )

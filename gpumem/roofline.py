@@ -53,7 +53,7 @@ class Work:
 
     @property
     def intensity(self) -> float:
-        """Operations a byte."""
+        """Operations a byte; infinite for a kernel that moves none."""
         return self.operations / self.bytes if self.bytes else float("inf")
 
     @property
@@ -92,7 +92,12 @@ class Roofline(Shown):
             "device": self.device.to_dict(),
             "notes": list(self.notes),
             "works": [
-                {**vars(work), "intensity": work.intensity, "attainable": self.attainable(work)} for work in self.works
+                {
+                    **vars(work),
+                    "intensity": work.intensity if work.bytes else None,  # JSON has no infinity
+                    "attainable": self.attainable(work),
+                }
+                for work in self.works
             ],
         }
 

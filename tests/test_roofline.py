@@ -248,3 +248,30 @@ def test_rates_are_of_the_newest_capability_that_is_known():
     assert devices.rates_of(87) == devices.RATES[86]
     with pytest.raises(gpumem.UsageError, match=r"7\.0 is the oldest"):
         devices.rates_of(61)
+
+
+def test_a_kernel_that_moves_no_bytes_stands_at_the_edge():
+    text = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry square(.param .u32 n)
+{
+    .reg .f32 %f<2>;
+    mov.f32 %f0, 0f3F800000;
+    fma.rn.f32 %f1, %f0, %f0, %f0;
+    ret;
+}
+"""
+    roof = gpumem.roofline(gpumem.Kernel(text).trace(1, 32, 4), device="A100")
+    assert roof["square"].intensity == float("inf")
+    assert roof.attainable(roof["square"]) == roof.device.peak("fp32")
+
+    def none(constant):
+        raise AssertionError(f"{constant} is no JSON")
+
+    data = json.loads(roof.to_json(), parse_constant=none)
+    assert data["works"][0]["intensity"] is None
+    assert Roofline.from_dict(data).works == roof.works
+    pytest.importorskip("matplotlib")
+    ax = roof.plot()
+    assert ax.lines[-1].get_xdata()[0] == ax.get_xlim()[1]
