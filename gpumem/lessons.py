@@ -226,13 +226,14 @@ def simulated(
     if lesson not in _WORK or row.kernel == "gm_cuda_move":
         axes = range(source.ndim)
         return simulate.permuted(lesson, source, axes[::-1] if lesson == "transpose" else axes, out, stage)
-    if not source.flags.c_contiguous:
-        raise UsageError(f"{row}: x has gaps, or axes in another order than C's: pass gpumem.copy(x)")
+    target = None if out is None else simulate.host(out, "out")
+    for name, array in (("x", source), ("out", target)):
+        if array is not None and not array.flags.c_contiguous:
+            raise UsageError(f"{row}: {name} has gaps, or axes in another order than C's: pass gpumem.copy({name})")
     where = None if index is None else np.ascontiguousarray(index)
     if where is not None and where.dtype not in (np.int32, np.int64):
         raise UsageError(f"{row}: index must have dtype int32 or int64")
     request = Request(row, source.shape, stride, offset, field, None if where is None else where.shape)
-    target = None if out is None else simulate.host(out, "out")
     result, _ = simulate.run_stage(row, source, work_of(request), target, where)
     return result if out is None else out
 

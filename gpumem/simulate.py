@@ -209,6 +209,8 @@ def run_stage(
     target = np.empty(work.shape, dtype) if out is None else out
     if target.shape != tuple(work.shape) or target.dtype != dtype:
         raise UsageError(f"out has shape {target.shape} and dtype {target.dtype}: {work.shape} and {dtype} are needed")
+    if not target.flags.writeable:
+        raise UsageError("out is read-only")
 
     def call(launch: Callable[..., object], result: Array, source: Array) -> None:
         _core._simulate_stage(

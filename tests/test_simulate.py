@@ -132,6 +132,10 @@ def test_out_is_filled_and_returned():
     assert (out[:, 3:] == 9).all()
 
 
+READ_ONLY = np.zeros((3, 4), "f4")
+READ_ONLY.flags.writeable = False
+
+
 @pytest.mark.parametrize(
     "call, error, said",
     [
@@ -146,6 +150,12 @@ def test_out_is_filled_and_returned():
         (lambda x: gpumem.run("transpos", "naive", x, device="sim"), ValueError, "no lesson 'transpos'"),
         (lambda x: gpumem.run("read", "strided", x, device="sim"), ValueError, "this lesson is about 1-d arrays"),
         (lambda x: gpumem.run("copy", "scalar", x[:, ::2], device="sim"), ValueError, "x has gaps"),
+        (
+            lambda x: gpumem.run("copy", "scalar", x, out=np.zeros((3, 8), "f4")[:, ::2], device="sim"),
+            ValueError,
+            "out has gaps",
+        ),
+        (lambda x: gpumem.run("copy", "scalar", x, out=READ_ONLY, device="sim"), ValueError, "out is read-only"),
         (lambda x: gpumem.run("copy", "scalar", x, device="gpu"), ValueError, "device 'gpu'"),
         (lambda x: trace_stage("transpose", "padded", (0, 4)), ValueError, "nothing was launched|at least"),
     ],
