@@ -2,6 +2,7 @@
  * stay in registers. What limits: two permutations and log2(k) blends for each line, and its streaming store. */
 #if GM_AVX512
 enum { WEAVE_AHEAD = 8 << 10, WEAVE_ROW_AHEAD = 1 << 10 }; /* bytes fetched ahead: of the stream, of each row */
+enum { WEAVE_FEW = 20 };                                   /* rows */
 
 /* Vectors first, first + by, ... modulo `len`, all `apart`: lanes in `mask` move on to the next one. */
 GM_INLINE void weave_turn(__m512i *v, int first, int by, int len, int count, int apart, uint64_t mask)
@@ -50,13 +51,15 @@ GM_INLINE void weave_store(int streams, char *to, __m512i line)
 }
 
 /* The lines of a tile on their way to the rows. What is asked for far ahead goes into the second-level cache: the
- * buffers of the first one's misses, which the next loads need, are too few for it. */
+ * buffers of the first one's misses, which the next loads need, are too few for it. Long tiles ask for every fourth
+ * line, so that every page is begun in time; the hardware fetches the others while the tile is turned. */
 GM_INLINE void unweave_lines(int k, const gm_weave *w, int streams, char *dst, const __m512i *v, const char *ahead)
 {
     __m512i *carry = (__m512i *)w->carry;
     GM_UNROLL for (int i = 0; i < k; i++)
     {
-        _mm_prefetch(ahead + 64 * i, _MM_HINT_T1);
+        if (k <= WEAVE_FEW || i % 4 == 0)
+            _mm_prefetch(ahead + 64 * i, _MM_HINT_T1);
         weave_store(streams, dst + w->row[i], weave_pick(carry[i], w->after[i], v[i]));
         carry[i] = v[i];
     }
