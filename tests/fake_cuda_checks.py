@@ -613,6 +613,46 @@ def test_small_squares_in_place(driver, n, dtype):
         assert memory.tobytes() == expected.tobytes()
 
 
+# What a launch in place depends on, each time another thing: shape, axes, steps, place in a line of memory, device.
+@pytest.mark.parametrize(
+    "shape, axes, pitch, start, dtype, device",
+    [
+        ((4, 40, 40), (0, 2, 1), 40, 0, "f4", 0),
+        ((4, 40, 40), (0, 2, 1), 40, 128, "f4", 0),
+        ((4, 40, 40), (0, 2, 1), 40, 4, "f4", 0),
+        ((4, 40, 40), (0, 2, 1), 44, 0, "f4", 0),
+        ((4, 40, 40), (0, 2, 1), 40, 0, "u4", 1),
+        ((5, 40, 40), (0, 2, 1), 40, 0, "f4", 0),
+        ((40, 40, 40), (0, 2, 1), 40, 0, "f4", 0),
+        ((40, 40, 40), (1, 0, 2), 40, 0, "f4", 0),
+        ((40, 40, 40), (2, 1, 0), 40, 0, "f4", 0),
+        ((4, 40, 40), (0, 2, 1), 40, 0, "f8", 0),
+        ((4, 40, 40), (0, 2, 1), 40, 0, "u1", 0),
+        ((4, 300, 300), (0, 2, 1), 300, 0, "f4", 0),
+        ((4, 300, 300), (0, 2, 1), 304, 0, "f4", 0),
+    ],
+    ids=str,
+)
+def test_a_square_in_place_after_others(driver, shape, axes, pitch, start, dtype, device):
+    def turn(shape, axes, pitch, start, dtype, device):
+        room = numbers(np.prod(shape[:2]) * pitch * np.dtype(dtype).itemsize + start + 128, dtype="u1")
+        first = -room.ctypes.data % 128 + start
+        view = room[first:][: np.prod(shape[:2]) * pitch * np.dtype(dtype).itemsize].view(dtype)
+        squares = view.reshape(*shape[:2], pitch)[..., : shape[2]]
+        expected = room.copy()
+        moved = expected[first:][: view.nbytes].view(dtype).reshape(*shape[:2], pitch)[..., : shape[2]]
+        moved[...] = squares.transpose(axes).copy()
+        array = Library().array(squares, device=(2, device))
+        gpumem.permute_dims(array, axes, out=array)
+        driver.run()
+        assert room.tobytes() == expected.tobytes()
+
+    for _ in range(2):
+        turn((4, 40, 40), (0, 2, 1), 40, 0, "f4", 0)
+        turn(shape, axes, pitch, start, dtype, device)
+        gpumem.transpose(Library().array(numbers(40, 40)))
+
+
 def test_a_large_square_in_place(driver):
     lib, memory = Library(), numbers(4104, 4104, dtype="i2")
     expected = memory.T.copy()

@@ -42,6 +42,14 @@ int gm_entry_find(const char *name)
     return -1;
 }
 
+int gm_entry_sized(const char *name, int size)
+{
+    char full[64];
+
+    snprintf(full, sizeof full, "%s_%d", name, size);
+    return gm_entry_find(full);
+}
+
 int gm_gpu_count(gm_failure *failure)
 {
     int count;

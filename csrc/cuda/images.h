@@ -21,3 +21,6 @@ extern const char gm_image_chips[]; /* "sm_80 sm_90" */
 
 /* The index of a kernel in gm_entries, or -1. */
 int gm_entry_find(const char *name);
+
+/* Of kernels that are one for each width of access, or number of fields: name_1 ... name_16. */
+int gm_entry_sized(const char *name, int size);

@@ -1,43 +1,18 @@
-/* Movement on a device: which kernels a plan gets, and the last few launches of each thread. */
+/* Movement on a device: which kernels a plan gets. */
 #include "../base/integers.h"
 #include "backend.h"
 #include "batch.h"
-#include "gpu.h"
 #include "images.h"
 #include "lesson.h"
 #include "matrix.h"
-#include "rows.h"
 #include "planes.h"
+#include "prepared.h"
+#include "rows.h"
 #include "tile.h"
 #include "walk.h"
 #include "weave.h"
-#include <stdio.h>
-#include <string.h>
 
-enum { VECTOR = 16, GENERAL_UNITS = 4, ROWS_PIECES = 2, SHORTEST_RUN = 256, ALIGNMENT = 128, KEPT = 4 };
-
-/* What a launch depends on, and what it is. Choosing a tile takes some microseconds, which is much for a small array
- * that is moved again and again. */
-typedef struct gm_prepared {
-    const gm_gpu *gpu;
-    gm_plan plan;
-    unsigned dst_bits, src_bits; /* of the addresses of the plan's first item */
-    const char *src;             /* which this launch was made for */
-    int entry;
-    unsigned blocks, threads, shared;
-    int ends; /* so many addresses at the parameter's start are places in the source */
-    union {
-        unsigned long long end[2];
-        long long vectors;
-        gm_rows rows;
-        gm_weave weave;
-        gm_batch batch;
-        gm_planes planes;
-        gm_matrix matrix;
-        gm_tile tile;
-        gm_walk walk;
-    } parameter;
-} gm_prepared;
+enum { VECTOR = 16, GENERAL_UNITS = 4, ROWS_PIECES = 2, SHORTEST_RUN = 256 };
 
 /* What a family needs to know; src and dst are those of the plan's first item. */
 typedef struct gm_movement {
@@ -48,20 +23,9 @@ typedef struct gm_movement {
     int unit; /* the widest access that fits both sides everywhere */
 } gm_movement;
 
-/* One kernel for each width of access, or number of fields: name_1 ... name_16. */
-static int sized(const char *name, int size)
-{
-    char full[64];
-    snprintf(full, sizeof full, "%s_%d", name, size);
-    return gm_entry_find(full);
-}
-
 static int prepared(gm_prepared *to, int entry, int64_t blocks, unsigned threads, unsigned shared, int ends)
 {
-    to->entry = entry;
-    to->blocks = (unsigned)blocks;
-    to->threads = threads;
-    to->shared = shared;
+    gm_prepared_set(to, entry, blocks, threads, shared);
     to->ends = ends;
     return 1;
 }
@@ -97,8 +61,8 @@ static int move_weave(const gm_movement *move, gm_prepared *to)
     if (!gm_weave_make(&made, move->plan, move->dst, move->src))
         return 0;
     to->parameter.weave = made.weave;
-    return prepared(to, sized(made.weaves ? "move_weave" : "move_unweave", made.fields), made.blocks, made.threads,
-                    made.shared, 0);
+    return prepared(to, gm_entry_sized(made.weaves ? "move_weave" : "move_unweave", made.fields), made.blocks,
+                    made.threads, made.shared, 0);
 }
 
 static int move_batch(const gm_movement *move, gm_prepared *to)
@@ -121,8 +85,8 @@ static int move_planes(const gm_movement *move, gm_prepared *to)
     if (made.to_planes && move->unit <= 2) /* half as far as blocks are under way (planes.cu) */
         made.planes.further = move->gpu->figures.processors * 5 / 2;
     to->parameter.planes = made.planes;
-    return prepared(to, sized(made.to_planes ? "move_planes" : "move_records", move->unit), made.blocks, made.threads,
-                    made.shared, 1);
+    return prepared(to, gm_entry_sized(made.to_planes ? "move_planes" : "move_records", move->unit), made.blocks,
+                    made.threads, made.shared, 1);
 }
 
 static int move_matrix(const gm_movement *move, gm_prepared *to)
@@ -145,7 +109,8 @@ static int move_tile(const gm_movement *move, gm_prepared *to)
         !gm_tile_make(&made, move->plan, move->unit, move->dst, move->src, move->gpu->figures.shared_bytes))
         return 0;
     to->parameter.tile = made.tile;
-    return prepared(to, sized(names[made.chain][made.ragged], move->unit), made.blocks, made.threads, made.shared, 2);
+    return prepared(to, gm_entry_sized(names[made.chain][made.ragged], move->unit), made.blocks, made.threads,
+                    made.shared, 2);
 }
 
 static int move_general(const gm_movement *move, gm_prepared *to)
@@ -154,43 +119,29 @@ static int move_general(const gm_movement *move, gm_prepared *to)
     gm_walk *walk = &to->parameter.walk;
 
     gm_walk_make(walk, move->plan, move->unit);
-    return prepared(to, sized("move_general", move->unit), gm_pieces(walk->units, THREADS * GENERAL_UNITS), THREADS, 0,
-                    0);
+    return prepared(to, gm_entry_sized("move_general", move->unit), gm_pieces(walk->units, THREADS * GENERAL_UNITS),
+                    THREADS, 0, 0);
 }
 
-static int is_for(const gm_prepared *made, const gm_gpu *gpu, const gm_plan *plan, const char *dst, const char *src)
-{
-    return made->gpu == gpu && made->plan.naxes == plan->naxes && made->plan.item == plan->item &&
-           made->dst_bits == (uintptr_t)dst % ALIGNMENT && made->src_bits == (uintptr_t)src % ALIGNMENT &&
-           memcmp(made->plan.axis, plan->axis, (size_t)plan->naxes * sizeof *plan->axis) == 0;
-}
-
-/* The launch for a plan: of the thread's last few the one that fits, otherwise a new one in the oldest's place. Kernels
- * look at no more of an address than its place in a line of memory; only what bounds the source moves with it. */
+/* The launch for a plan: only what bounds the source depends on more of an address than its place in a line. */
 static gm_prepared *prepare(const gm_gpu *gpu, const gm_plan *plan, char *dst, const char *src)
 {
     static gm_family_fn *const families[] = {move_flat,   move_rows,   move_weave, move_batch,
                                              move_planes, move_matrix, move_tile,  move_general};
-    static _Thread_local gm_prepared kept[KEPT];
-    static _Thread_local unsigned oldest;
-
-    for (size_t i = 0; i < KEPT; i++)
-        if (is_for(&kept[i], gpu, plan, dst, src)) {
-            for (int k = 0; k < kept[i].ends; k++)
-                kept[i].parameter.end[k] += (uintptr_t)src - (uintptr_t)kept[i].src;
-            kept[i].src = src;
-            return &kept[i];
-        }
-    gm_prepared *made = &kept[oldest++ % KEPT];
-    gm_movement move = {gpu, plan, dst, src, gm_walk_unit(plan, dst, src)};
+    const int64_t words[] = {plan->item, (uintptr_t)dst % GM_WORK_LINE, (uintptr_t)src % GM_WORK_LINE};
+    gm_work work;
     size_t family = 0;
+
+    gm_work_begin(&work, GM_WORK_MOVE);
+    gm_work_add(&work, words, 3);
+    gm_work_add(&work, plan->axis, 3 * plan->naxes);
+    gm_prepared *made = gm_prepared_find(gpu, &work, src);
+    if (made)
+        return made;
+    made = gm_prepared_new(gpu, &work, src);
+    gm_movement move = {gpu, plan, dst, src, gm_walk_unit(plan, dst, src)};
     while (!families[family](&move, made))
         family++;
-    made->gpu = gpu;
-    made->plan = *plan;
-    made->dst_bits = (uintptr_t)dst % ALIGNMENT;
-    made->src_bits = (uintptr_t)src % ALIGNMENT;
-    made->src = src;
     return made;
 }
 
@@ -209,13 +160,7 @@ gm_status gm_cuda_move(int device, void *stream, const gm_plan *plan, char *dst,
     dst += plan->dst_start;
     src += plan->src_start;
     gm_prepared *made = prepare(gpu, plan, dst, src);
-    gm_launch launch = {.entry = made->entry,
-                        .grid = {made->blocks, 1, 1},
-                        .block = {made->threads, 1, 1},
-                        .shared = made->shared,
-                        .stream = (CUstream)stream};
-    void *arguments[] = {&dst, &src, &made->parameter};
-    gm_status status = gm_gpu_launch(gpu, &launch, arguments, failure);
+    gm_status status = gm_prepared_launch(gpu, (CUstream)stream, made, dst, src, failure);
     gm_visit_end(&visit);
     return status;
 }

@@ -3,14 +3,12 @@
 #pragma once
 #include "backend.h"
 #include "gpu.h"
+#include "prepared.h"
 #include "../kernels/swap.h"
 
 /* Squares that a block holds (swap_held.c): whether these are such, and how blocks share them out. */
 int gm_swap_held_make(gm_swap_packed *packed, const gm_gpu *gpu, const gm_array *array, int a, int b);
-
-/* Inside a visit. */
-gm_status gm_swap_held(gm_gpu *gpu, CUstream stream, const gm_swap_packed *packed, const gm_array *array,
-                       gm_failure *failure);
+void gm_swap_held_prepare(gm_prepared *to, const gm_swap_packed *packed, const gm_array *array);
 
 /* Pairs of tiles (swap_tiles.c): the kernel for them, which takes any squares. */
 typedef struct gm_swap_kernel {
@@ -25,10 +23,9 @@ typedef struct gm_swap_tiles {
 } gm_swap_tiles;
 
 void gm_swap_tiles_make(gm_swap_tiles *tiles, const gm_gpu *gpu, const gm_array *array, int a, int b);
-
-/* Inside a visit. */
-gm_status gm_swap_tiles_launch(gm_gpu *gpu, CUstream stream, const gm_swap_tiles *tiles, char *data,
-                               gm_failure *failure);
+/* Whether a launch has enough blocks for them. */
+int gm_swap_tiles_fit(const gm_swap_tiles *tiles);
+void gm_swap_tiles_prepare(gm_prepared *to, const gm_swap_tiles *tiles);
 
 /* Whether every row is a whole number of aligned vectors. */
 int gm_swap_in_vectors(const gm_array *array, int row, int column);

@@ -5,7 +5,6 @@
 #include "batch.h"
 #include "images.h"
 #include "walk.h"
-#include <stdio.h>
 
 /* Rows of whole vectors that are too many for a block to hold their squares as well as pairs of tiles do. */
 static int better_in_tiles(const gm_array *array, int a, int b)
@@ -61,29 +60,8 @@ int gm_swap_held_make(gm_swap_packed *packed, const gm_gpu *gpu, const gm_array 
     return packed->pieces <= INT32_MAX / packed->batch.units;
 }
 
-static gm_status swap_packed(gm_gpu *gpu, CUstream stream, const gm_swap_packed *packed, const gm_array *array,
-                             gm_failure *failure)
-{
-    int64_t bytes = (int64_t)packed->each * packed->square * array->itemsize;
-    int word = array->itemsize < 4 ? 4 : (int)array->itemsize;
-    char name[32], *data = array->data;
-
-    snprintf(name, sizeof name, "swap_packed_%d", (int)array->itemsize);
-    gm_launch launch = {.entry = gm_entry_find(name),
-                        .grid = {(unsigned)(packed->pieces * packed->batch.units), 1, 1},
-                        .block = {bytes > 24 * 1024  ? 512
-                                  : bytes > 4 * 1024 ? 256
-                                                     : 64,
-                                  1, 1},
-                        .shared = (unsigned)GM_SWAP_PACKED_SHARED(bytes, word),
-                        .stream = stream};
-    void *arguments[] = {&data, (void *)packed};
-    return gm_gpu_launch(gpu, &launch, arguments, failure);
-}
-
-/* Small squares of one and two bytes without gaps, as a batch of permutes of bytes: a block reads a piece whole before
- * it writes it. */
-static int in_batch(gm_batch_launch *made, const gm_gpu *gpu, const gm_swap_packed *packed, const gm_array *array)
+/* Small squares of one and two bytes, as a batch of permutes of bytes. */
+static int in_batch(gm_batch_launch *made, const gm_swap_packed *packed, const gm_array *array, int processors)
 {
     int64_t size = array->itemsize, n = packed->n;
     gm_plan plan = {.item = 1, .items = packed->squares * packed->square * size};
@@ -95,22 +73,25 @@ static int in_batch(gm_batch_launch *made, const gm_gpu *gpu, const gm_swap_pack
     plan.axis[plan.naxes++] = (gm_axis){n, n * size, size};
     if (size > 1)
         plan.axis[plan.naxes++] = (gm_axis){size, 1, 1};
-    return gm_batch_make(made, &plan, array->data, array->data, gpu->figures.processors);
+    return gm_batch_make(made, &plan, array->data, array->data, processors);
 }
 
-gm_status gm_swap_held(gm_gpu *gpu, CUstream stream, const gm_swap_packed *packed, const gm_array *array,
-                       gm_failure *failure)
+void gm_swap_held_prepare(gm_prepared *to, const gm_swap_packed *packed, const gm_array *array)
 {
+    int64_t bytes = (int64_t)packed->each * packed->square * array->itemsize;
+    int size = (int)array->itemsize, word = size < 4 ? 4 : size;
     gm_batch_launch made;
-    char *data = array->data;
 
-    if (!in_batch(&made, gpu, packed, array))
-        return swap_packed(gpu, stream, packed, array, failure);
-    gm_launch launch = {.entry = gm_entry_find("move_batch"),
-                        .grid = {made.blocks, 1, 1},
-                        .block = {made.threads, 1, 1},
-                        .shared = made.shared,
-                        .stream = stream};
-    void *arguments[] = {&data, &data, &made.batch};
-    return gm_gpu_launch(gpu, &launch, arguments, failure);
+    if (in_batch(&made, packed, array, to->gpu->figures.processors)) {
+        to->parameter.batch = made.batch;
+        gm_prepared_set(to, gm_entry_find("move_batch"), made.blocks, made.threads, made.shared);
+        return;
+    }
+    to->parameter.packed = *packed;
+    to->in_place = 1;
+    gm_prepared_set(to, gm_entry_sized("swap_packed", size), packed->pieces * packed->batch.units,
+                    bytes > 24 * 1024  ? 512
+                    : bytes > 4 * 1024 ? 256
+                                       : 64,
+                    (unsigned)GM_SWAP_PACKED_SHARED(bytes, word));
 }

@@ -3,7 +3,6 @@
 #include "../base/integers.h"
 #include "images.h"
 #include "walk.h"
-#include <stdio.h>
 #include <stdlib.h>
 
 #define GM_TILE(name, size, type, tile, threads, least)                                                                \
@@ -76,21 +75,17 @@ void gm_swap_tiles_make(gm_swap_tiles *tiles, const gm_gpu *gpu, const gm_array 
     swap->pairs = groups * (groups + 1) / 2 * swap->side * swap->side;
 }
 
-gm_status gm_swap_tiles_launch(gm_gpu *gpu, CUstream stream, const gm_swap_tiles *tiles, char *data,
-                               gm_failure *failure)
+int gm_swap_tiles_fit(const gm_swap_tiles *tiles)
 {
-    const gm_swap *swap = &tiles->swap;
+    return tiles->swap.batch.units <= INT32_MAX / tiles->swap.pairs;
+}
 
-    if (swap->batch.units > INT32_MAX / swap->pairs) {
-        snprintf(failure->text, sizeof failure->text, "%lld squares of %lld x %lld: too many for one launch",
-                 swap->batch.units, swap->n, swap->n);
-        return failure->status = GM_CUDA_ERROR;
-    }
-    gm_launch launch = {.entry = gm_entry_find(tiles->kernel->name),
-                        .grid = {(unsigned)(swap->pairs * swap->batch.units), 1, 1},
-                        .block = {(unsigned)tiles->kernel->threads, 1, 1},
-                        .shared = (unsigned)tiles->kernel->shared,
-                        .stream = stream};
-    void *arguments[] = {&data, (void *)swap};
-    return gm_gpu_launch(gpu, &launch, arguments, failure);
+void gm_swap_tiles_prepare(gm_prepared *to, const gm_swap_tiles *tiles)
+{
+    const gm_swap_kernel *kernel = tiles->kernel;
+
+    to->parameter.swap = tiles->swap;
+    to->in_place = 1;
+    gm_prepared_set(to, gm_entry_find(kernel->name), tiles->swap.pairs * tiles->swap.batch.units,
+                    (unsigned)kernel->threads, (unsigned)kernel->shared);
 }
