@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from . import advise_command, compare_command, exercise_command, explain_command, figure_commands
 from .errors import UsageError, WrongResultError
@@ -36,7 +36,10 @@ class Measured(Protocol):
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, without the usage in front of it."""
+    """Says what is wrong in one line, without the usage in front of it; options have their whole names."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
         """Ends the program with status 2."""

@@ -109,6 +109,9 @@ def test_bench_records_and_shows_again(said, tmp_path):
         (["ladder", "-o", "/tmp"], "cannot write /tmp"),
         (["laddder"], "invalid choice: 'laddder'"),
         (["ladder", "--nonsense"], "unrecognized arguments: --nonsense"),
+        (["roofline", "--device", "cuda"], "unrecognized arguments: --device"),  # is not --devices
+        (["stages", "--js"], "unrecognized arguments: --js"),
+        (["--vers"], "unrecognized arguments: --vers"),
     ],
 )
 def test_wrong_commands_are_one_line_and_status_2(said, arguments, line):
