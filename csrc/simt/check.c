@@ -120,6 +120,23 @@ static int check_tensor(gm_reader *r, const gm_ptx_inst *inst, const gm_token *a
     return 1;
 }
 
+/* Constants are known to be wrong here, what is in registers is not. */
+static int check_barrier(gm_reader *r, const gm_ptx_inst *inst, const gm_token *at)
+{
+    enum { BARRIERS = 16, WARP = 32 };
+    int is_reduction = inst->op == GM_OP_BAR_RED || inst->op == GM_OP_BARRIER_RED;
+    int arrives = inst->op == GM_OP_BAR_ARRIVE || inst->op == GM_OP_BARRIER_ARRIVE;
+    const gm_ptx_operand *number = &inst->operands[is_reduction], *threads = number + 1;
+
+    if (number->kind == GM_OPERAND_IMM && number->bits >= BARRIERS)
+        return gm_read_fail(r, GM_PTX_MALFORMED, at, "a barrier's number is 0 to %d, not %llu", BARRIERS - 1,
+                            (unsigned long long)number->bits);
+    if (threads->kind == GM_OPERAND_IMM && (threads->bits % WARP || (arrives && threads->bits == 0)))
+        return gm_read_fail(r, GM_PTX_MALFORMED, at, "a barrier is for a multiple of %d threads%s, not %llu", WARP,
+                            arrives ? " that is not 0" : "", (unsigned long long)threads->bits);
+    return 1;
+}
+
 int gm_read_check(gm_reader *r, const gm_ptx_inst *inst, const gm_token *at)
 {
     static int (*const checks[GM_OP_COUNT])(gm_reader *, const gm_ptx_inst *, const gm_token *) = {
@@ -130,6 +147,12 @@ int gm_read_check(gm_reader *r, const gm_ptx_inst *inst, const gm_token *at)
         [GM_OP_SETP] = check_compare,
         [GM_OP_SET] = check_compare,
         [GM_OP_CP_ASYNC] = check_cp_async,
+        [GM_OP_BAR_SYNC] = check_barrier,
+        [GM_OP_BAR_ARRIVE] = check_barrier,
+        [GM_OP_BAR_RED] = check_barrier,
+        [GM_OP_BARRIER_SYNC] = check_barrier,
+        [GM_OP_BARRIER_ARRIVE] = check_barrier,
+        [GM_OP_BARRIER_RED] = check_barrier,
         [GM_OP_MMA] = check_mma,
         [GM_OP_CP_ASYNC_BULK_TENSOR] = check_tensor,
         [GM_OP_CP_REDUCE_ASYNC_BULK_TENSOR] = check_tensor,
