@@ -40,12 +40,17 @@ int gm_parse(const gm_parameters *p, PyObject *const *args, Py_ssize_t nargs, Py
 /* One axis of `ndim`, counted from the end where it is negative, which `seen` has not yet; -1 with an exception. */
 static int axis_from(PyObject *object, int ndim, unsigned char *seen)
 {
-    /* Clipped, not an overflow: any number so large is out of range. */
-    Py_ssize_t given = PyNumber_AsSsize_t(object, NULL);
-    if (given == -1 && PyErr_Occurred())
+    PyObject *number = PyNumber_Index(object);
+    if (!number)
         return -1;
-    if (given < -ndim || given >= ndim)
-        return gm_raise(GM_AXIS_RANGE, given, ndim);
+    /* Clipped, not an overflow: any number so large is out of range. */
+    Py_ssize_t given = PyNumber_AsSsize_t(number, NULL);
+    int outside = given < -ndim || given >= ndim;
+    if (outside)
+        gm_raise(GM_AXIS_RANGE, number, ndim);
+    Py_DECREF(number);
+    if (outside)
+        return -1;
     int axis = (int)(given < 0 ? given + ndim : given);
     return seen[axis]++ ? gm_raise(GM_AXIS_REPEATED, axis) : axis;
 }
