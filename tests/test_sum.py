@@ -384,3 +384,13 @@ def test_threads_change_no_bit(dtype):
                 assert len(found) == 1
     finally:
         gpumem.set_num_threads(before)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_16_bit_floats_that_cancel(stage):
+    """Four of them may meet in float32: the error is that of its rounding, next to the largest."""
+    for shape, axis, places in [((64,), 0, (0, 16, 32)), ((8, 64), 0, (0, 64, 128))]:
+        x = np.zeros(shape, "f2")
+        x.flat[list(places)] = 65504, 0.25, -65504
+        got = gpumem.sum(x, axis=axis, dtype="f4", stage=stage)
+        assert np.abs(got - x.astype("f8").sum(axis)).max() <= 65504 * 2.0**-23

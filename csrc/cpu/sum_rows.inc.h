@@ -109,7 +109,7 @@ LEVELS(sum_i8, sum_u64)
             return 3 * q + n <= 8 ? sum_tiny_##dtype##_##parts(out, src, q, rows, n, 2) : 0;                           \
         }
 
-/* Four vectors of eight items each, added in float32, which holds any four of float16. */
+/* Four vectors of eight items each, added in float32, which does not overflow with any four of float16. */
 GM_INLINE sum_f8 sum_four_float16(__m512i v)
 {
     __m512 x =
