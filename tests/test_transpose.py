@@ -85,6 +85,15 @@ def test_runs_larger_than_a_last_cache(run):
             assert (outside == 0xA5).all(), axes
 
 
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4"])
+@pytest.mark.parametrize("first,last", [(7, 9), (5, 6), (16, 16), (31, 15)])
+def test_two_short_axes_about_a_long_one(dtype, first, last):
+    """Both are woven into it, by way of slabs: small ones, long ones, and a short one at the end."""
+    for size in (1 << 20, 20 << 20):
+        x = random_bytes((first, size // (first * last * np.dtype(dtype).itemsize) | 1, last), dtype)
+        assert same(gpumem.transpose(x), x.T)
+
+
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("dtype", ["u1", "u2", "V3", "f4", "f8", "V12", "c16"])
 def test_every_pair_of_start_offsets_leaves_the_guards_alone(stage, dtype):

@@ -10,8 +10,9 @@
 #include <stdlib.h>
 
 enum {
-    LOOSE = 8,          /* items: at steps of up to so many, a copy row by row is fast */
-    SLAB = 512 << 10,   /* bytes: half of a second-level cache */
+    LOOSE = 8,        /* items: at steps of up to so many, a copy row by row is fast */
+    SLAB = 512 << 10, /* bytes: half of a second-level cache */
+    LONG_SLAB = 2 << 20,
     LEAST = 64 << 10,   /* bytes: less is not worth two steps */
     LONG_ROW = 4 << 10, /* bytes that make a weave worth it */
     VERY_SHORT = 4,     /* items */
@@ -22,7 +23,17 @@ enum {
 typedef struct layout {
     int order[GM_MAX_NDIM];
     uint64_t firm;
+    int64_t most; /* bytes of a slab */
 } layout;
+
+/* Of slabs whose rows are woven. The ends of rows move item by item: in slabs that fit the second cache they take a
+ * quarter of the time, so these may be as large as a share of the last one. Each thread still gets several. */
+static int64_t most_of_weaves(const gm_cpu *cpu, const gm_plan *plan)
+{
+    int64_t threads = atomic_load(&cpu->threads), total = plan->items * plan->item;
+    int64_t most = gm_least(LONG_SLAB, gm_least(cpu->l3_bytes, total) / (4 * threads));
+    return most > SLAB ? most : SLAB;
+}
 
 /* Innermost the axis of the source's smallest steps, which are small, but not one item; and not along the destination's
  * runs, where no step in between is needed. */
@@ -39,19 +50,21 @@ static int lay_out_gaps(layout *l, const gm_plan *plan)
         step > LOOSE * plan->item)
         return 0;
     l->firm = UINT64_C(1) << plan->dst_axis;
+    l->most = SLAB;
     return 1;
 }
 
 /* Innermost the long axis, then the destination's short one, then the source's: if a slab's rows will be long. Where
- * both are very short, or items large, or not small and neither axis very short, byte shuffles and small tiles take one
- * step and are faster. */
+ * both are very short, or items large, byte shuffles and small tiles take one step and are faster; so they are from a
+ * slab's size on, but for bytes. */
 static int lay_out_weaves(layout *l, const gm_cpu *cpu, const gm_plan *plan)
 {
     int s = plan->src_axis, d = plan->dst_axis, n = 0;
+    l->most = most_of_weaves(cpu, plan);
     if (!cpu->isa->thin || !cpu->isa->thin->weaves || s < 0 || d < 0 || plan->axis[s].len > GM_WEAVE_MOST ||
-        plan->axis[d].len > GM_WEAVE_MOST || plan->axis[s].len * plan->axis[d].len * LONG_ROW > SLAB ||
-        (plan->axis[s].len <= VERY_SHORT && plan->axis[d].len <= VERY_SHORT) || plan->item >= 8 ||
-        (plan->item == 4 && plan->axis[s].len > VERY_SHORT && plan->axis[d].len > VERY_SHORT))
+        plan->axis[d].len > GM_WEAVE_MOST ||
+        plan->axis[s].len * plan->axis[d].len * LONG_ROW > (plan->item == 1 ? l->most : SLAB) ||
+        (plan->axis[s].len <= VERY_SHORT && plan->axis[d].len <= VERY_SHORT) || plan->item >= 8)
         return 0;
     while (n < plan->naxes &&
            (plan->axis[n].src != plan->axis[s].len * plan->item || plan->axis[n].dst != plan->axis[d].len * plan->item))
@@ -170,7 +183,7 @@ gm_status gm_move_compact(const gm_cpu *cpu, const gm_plan *plan, char *dst, con
     atomic_init(&job.cpu.threads, 1);
     if (!lay_out(&job.layout, cpu, plan))
         return gm_move_naive(cpu, plan, dst, src);
-    job.slab_bytes = (cut_slab(plan, &job.layout, SLAB, job.extent) + 4095) / 4096 * 4096;
+    job.slab_bytes = (cut_slab(plan, &job.layout, job.layout.most, job.extent) + 4095) / 4096 * 4096;
     for (int k = 0; k < plan->naxes; k++)
         job.slabs *= (plan->axis[k].len + job.extent[k] - 1) / job.extent[k];
     int threads = job.slabs < how->threads ? (int)job.slabs : how->threads;
