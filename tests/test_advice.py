@@ -386,7 +386,7 @@ BAD = {
 def stage(name, **options):
     shapes = {"transpose": (256, 256), "walk2d": (256, 256), "layout": None}
     lesson, _, step = name.partition("/")
-    return trace_stage(lesson, step, shapes.get(lesson, (1 << 14,)), "float32", seconds=60, **options)
+    return trace_stage(lesson, step, shapes.get(lesson, (1 << 14,)), "float32", seconds=600, **options)
 
 
 @has_kernels

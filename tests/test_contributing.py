@@ -64,7 +64,7 @@ def test_the_steps_do_what_they_say(tree):
         program, *arguments = shlex.split(line)
         assert program == "python"
         ran = subprocess.run(
-            [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+            [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=1800
         )
         assert ran.returncode == 0, f"{line}\n{ran.stdout}{ran.stderr}"
         said[line] = ran.stdout

@@ -248,7 +248,7 @@ def test_a_deleter_after_the_interpreter(options):
     print("registered")
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=1200, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "registered\n", "")
 

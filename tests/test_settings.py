@@ -45,7 +45,7 @@ def start(code: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """A fresh interpreter with these settings and no others of gpumem's."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GPUMEM_")}
     environment |= {f"GPUMEM_{name}": value for name, value in settings.items()}
-    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300)
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=1200)
 
 
 @pytest.mark.parametrize("isa", ISAS)

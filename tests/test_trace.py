@@ -186,7 +186,7 @@ def test_ctrl_c_ends_a_run(threads):
     try:
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
-            kernel.trace(2, 32, np.zeros(1, "u4"), threads=threads, seconds=60, machine_code=False)
+            kernel.trace(2, 32, np.zeros(1, "u4"), threads=threads, seconds=600, machine_code=False)
     finally:
         signal.signal(signal.SIGINT, before)
 
