@@ -17,8 +17,6 @@ import live_notebooks  # noqa: E402
 def call(monkeypatch, tmp_path):
     """Runs the tool on the names, and returns its status and what it wrote."""
 
-    monkeypatch.setattr(live_notebooks, "LIMIT", 3600.0)  # how fast this machine is does not matter here
-
     def run(*arguments: str) -> tuple[int, dict]:
         monkeypatch.setattr(sys, "argv", ["live_notebooks.py", str(tmp_path), *arguments])
         status = live_notebooks.main()
