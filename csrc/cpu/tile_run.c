@@ -1,4 +1,10 @@
-/* Runs a plan block by block (tile_blocks.h) with an instruction set's micro-kernels (tile.h). */
+/* Runs a plan block by block (tile_blocks.h) with an instruction set's micro-kernels (tile.h).
+ *
+ * Tried and lost, on one core of Zen 4 (copy 48 GB/s): panels of 4 KB of each row, read eight rows side by side into
+ * the second cache and turned from there. They are read at 23 GB/s one way, where short rows come at 12, and runs of
+ * 256 bytes leave at 41; but nothing overlaps any more. A bit reversal of floats moved 16.5 GB/s rather than 15, of
+ * doubles as much as before, a 4-D reversal 15 rather than 22. What costs a bit reversal most is that arrays begin
+ * inside a line: with both at a line's start, floats move at 20. */
 #include "tile_run.h"
 #include "../base/integers.h"
 #include "../base/memory.h"
