@@ -7,6 +7,8 @@ import collections
 import contextlib
 import ctypes
 import itertools
+import math
+import mmap
 import threading
 from typing import ClassVar
 
@@ -34,6 +36,7 @@ from fake_cuda import Driver
 import gpumem
 from gpumem import _core
 
+NO_RESERVE = 0x4000  # Linux's MAP_NORESERVE
 LEGACY, MINE, THEIRS, OTHER = 1, 0x100, 0x200, 0x300
 BorrowTensor = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))
 CurrentWorkStream = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
@@ -797,6 +800,40 @@ untouched = map("cuda:{}".format, itertools.count(2))
 def test_no_memory_for_the_buffers_on_the_way(driver):
     """They are made once for each device."""
     assert times_it_fails(driver, "cuMemHostAlloc", numbers(3, 4), next(untouched)) == 3
+
+
+def reserved(*shape):
+    """Bytes that nobody may look at: they have addresses and no memory."""
+    try:
+        whole = mmap.mmap(-1, math.prod(shape), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE)
+    except OSError as error:
+        pytest.skip(f"no {math.prod(shape)} addresses: {error}")
+    return np.frombuffer(whole, "u1").reshape(shape)
+
+
+def test_more_blocks_than_a_launch_may_have(driver):
+    x, out = reserved(1 << 41), reserved(1 << 41)
+    with pytest.raises(RuntimeError, match=f"{1 << 33} blocks of copy_scalar_1: a launch has {2**31 - 1} at the most"):
+        gpumem.copy(Library().array(x), out=Library().array(out), stage="scalar")
+
+
+# The driver is told to fail, as what is asked for would take long here.
+
+
+def test_two_to_the_32_pieces(driver):
+    x, out = reserved(1 << 32, 2, 3), reserved(1 << 32, 3, 2)
+    driver.fail("cuLaunchKernel", 2)
+    with pytest.raises(MemoryError, match="cuLaunchKernel: as it was told"):
+        gpumem.permute_dims(Library().array(x), (0, 2, 1), out=Library().array(out))
+
+
+@pytest.mark.parametrize("results", [1 << 35, 1 << 36])
+def test_sums_of_one_line_again_and_again(driver, results):
+    """More of them than the blocks of a launch can have by the kernel for such lines."""
+    x, out = np.broadcast_to(numbers(600, dtype="u1"), (results, 600)), reserved(results)
+    driver.fail("cuLaunchKernel", 2)
+    with pytest.raises(MemoryError, match="cuLaunchKernel: as it was told"):
+        gpumem.sum(Library().array(x), axis=1, dtype="uint8", out=Library().array(out))
 
 
 def test_sums_wait_for_what_is_under_way(driver):

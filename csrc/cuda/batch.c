@@ -17,14 +17,14 @@ static void append(gm_batch *batch, int64_t len, int64_t src)
 /* Where a byte of the destination lies in the source. */
 static int place_of(const gm_batch *batch, int byte)
 {
-    int place = 0;
+    int place = 0, last = batch->naxes - 1; /* whose length may be any: that of the pieces */
 
-    for (int k = 0; k < batch->naxes; k++) {
+    for (int k = 0; k < last; k++) {
         int len = (int)batch->axis[k].len;
-        place += (k + 1 < batch->naxes ? byte % len : byte) * batch->axis[k].src;
+        place += byte % len * batch->axis[k].src;
         byte /= len;
     }
-    return place;
+    return place + byte * batch->axis[last].src;
 }
 
 static void choose_turn(gm_batch *batch)

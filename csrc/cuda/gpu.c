@@ -239,15 +239,19 @@ static gm_status function_of(gm_gpu_kernels *gpu, int entry, CUfunction *functio
 gm_status gm_gpu_launch(gm_gpu *gpu, const gm_launch *launch, void **arguments, gm_failure *failure)
 {
     CUfunction function;
-    const unsigned *grid = launch->grid, *block = launch->block;
 
     if (launch->entry < 0) {
         snprintf(failure->text, sizeof failure->text, "this build has no CUDA kernels: it was made without nvcc");
         return failure->status = GM_NO_KERNELS;
     }
+    if (launch->blocks > INT32_MAX) {
+        snprintf(failure->text, sizeof failure->text, "%lld blocks of %s: a launch has %d at the most",
+                 (long long)launch->blocks, gm_entries[launch->entry].name, INT32_MAX);
+        return failure->status = GM_CUDA_ERROR;
+    }
     gm_status status = function_of((gm_gpu_kernels *)gpu, launch->entry, &function, failure);
     if (status != GM_OK)
         return status;
-    return GM_CU(gpu->driver, failure, cuLaunchKernel, function, grid[0], grid[1], grid[2], block[0], block[1],
-                 block[2], launch->shared, launch->stream, arguments, NULL);
+    return GM_CU(gpu->driver, failure, cuLaunchKernel, function, (unsigned)launch->blocks, 1, 1, launch->threads, 1, 1,
+                 launch->shared, launch->stream, arguments, NULL);
 }

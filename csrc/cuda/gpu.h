@@ -28,11 +28,13 @@ void gm_visit_end(const gm_visit *visit);
  * synchronisation. NULL where the usual one has to serve: none may be made for a stream that is being captured. */
 CUmemoryPool gm_gpu_pool(gm_gpu *gpu, CUstream stream);
 
-/* A launch of the kernel `entry` (gm_entry_find); inside a visit. The kernel's module is loaded on first use. */
+/* A launch of the kernel `entry` (gm_entry_find); inside a visit. The kernel's module is loaded on first use. More
+ * blocks than the driver takes are refused. */
 typedef struct gm_launch {
     int entry;
-    unsigned grid[3], block[3];
-    unsigned shared; /* bytes of dynamic shared memory */
+    int64_t blocks;
+    unsigned threads; /* of a block */
+    unsigned shared;  /* bytes of dynamic shared memory */
     CUstream stream;
 } gm_launch;
 gm_status gm_gpu_launch(gm_gpu *gpu, const gm_launch *launch, void **arguments, gm_failure *failure);

@@ -23,8 +23,8 @@ gm_status gm_lesson_launch(const gm_lesson_run *run, const char *suffix, gm_less
 
     snprintf(name, sizeof name, "%s%s", run->stage->kernel, suffix);
     gm_launch launch = {.entry = gm_entry_find(name),
-                        .grid = {(unsigned)gm_lesson_blocks(grid), 1, 1},
-                        .block = {grid.threads, 1, 1},
+                        .blocks = gm_lesson_blocks(grid),
+                        .threads = grid.threads,
                         .shared = grid.shared,
                         .stream = run->stream};
     return gm_gpu_launch(run->gpu, &launch, arguments, run->failure);

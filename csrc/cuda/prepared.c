@@ -50,7 +50,7 @@ gm_prepared *gm_prepared_new(const gm_gpu *gpu, const gm_work *work, const char 
 void gm_prepared_set(gm_prepared *made, int entry, int64_t blocks, unsigned threads, unsigned shared)
 {
     made->entry = entry;
-    made->blocks = (unsigned)blocks;
+    made->blocks = blocks;
     made->threads = threads;
     made->shared = shared;
 }
@@ -59,8 +59,8 @@ gm_status gm_prepared_launch(gm_gpu *gpu, CUstream stream, gm_prepared *made, ch
                              gm_failure *failure)
 {
     gm_launch launch = {.entry = made->entry,
-                        .grid = {made->blocks, 1, 1},
-                        .block = {made->threads, 1, 1},
+                        .blocks = made->blocks,
+                        .threads = made->threads,
                         .shared = made->shared,
                         .stream = stream};
     void *arguments[] = {&dst, &src, &made->parameter};

@@ -31,7 +31,8 @@ typedef struct gm_prepared {
     gm_work work;
     const char *src; /* which this launch was made for */
     int entry;
-    unsigned blocks, threads, shared;
+    int64_t blocks;
+    unsigned threads, shared;
     int ends;     /* so many addresses at the parameter's start are places in the source */
     int in_place; /* the kernel takes one address */
     union {

@@ -33,8 +33,8 @@ static gm_status launch(gm_gpu *gpu, void *stream, gm_sum_launch *made, char *ds
 
     snprintf(name, sizeof name, "%s_%s", made->kernel, gm_dtype_get(made->type)->name);
     gm_launch launch = {.entry = gm_entry_find(name),
-                        .grid = {made->blocks, 1, 1},
-                        .block = {made->threads, 1, 1},
+                        .blocks = made->blocks,
+                        .threads = made->threads,
                         .shared = made->shared,
                         .stream = (CUstream)stream};
     return gm_gpu_launch(gpu, &launch, arguments, failure);

@@ -10,7 +10,8 @@ typedef struct gm_sum_launch {
     gm_sum_form form;
     const char *kernel; /* a type's name follows */
     gm_dtype type;      /* of what the kernel adds: the parts of a complex number apart, int64 for uint64 */
-    unsigned blocks, threads, shared;
+    int64_t blocks;
+    unsigned threads, shared;
     int64_t partials; /* 16 bytes each, in the scratch */
     gm_sum sum;
     gm_sum_axes axes; /* flat has none */

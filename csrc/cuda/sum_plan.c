@@ -169,7 +169,7 @@ static void cut(gm_sum_launch *made, int64_t groups, int64_t wanted, int64_t lea
     sum->groups = (unsigned)groups;
     sum->inner_slices = (unsigned)gm_most(1, gm_least(need / outer, most_inner));
     sum->slices = (unsigned)outer * sum->inner_slices;
-    made->blocks = sum->groups * sum->slices;
+    made->blocks = groups * sum->slices;
 }
 
 /* ---- families ---- */
@@ -210,13 +210,13 @@ static int make_packed(gm_sum_launch *made, const gm_sum_view *view)
     made->kernel = "sum_packed";
     made->threads = GM_SUM_THREADS;
     made->shared = GM_SUM_PACKED + 2 * VECTOR;
-    made->blocks = (unsigned)gm_pieces(sum->columns, sum->share);
+    made->blocks = gm_pieces(sum->columns, sum->share);
     sum->team_shift = __builtin_ctzll((unsigned long long)lanes);
     sum->result_step = view->axis[KEPT][0].dst;
     return 1;
 }
 
-static void make_lanes(gm_sum_launch *made, int even)
+static int make_lanes(gm_sum_launch *made, int even)
 {
     gm_sum *sum = &made->sum;
     int deep = sum->inner > WARP;
@@ -228,9 +228,10 @@ static void make_lanes(gm_sum_launch *made, int even)
     made->kernel = names[even][deep];
     made->threads = GM_SUM_THREADS;
     made->shared = 0;
-    made->blocks = (unsigned)gm_pieces(sum->columns, lines);
+    made->blocks = gm_pieces(sum->columns, lines);
     sum->team_shift = __builtin_ctzll((unsigned long long)lanes);
     sum->slices = 1;
+    return made->blocks <= INT32_MAX; /* one line may stand for any number, by steps of 0 */
 }
 
 static void make_run(gm_sum_launch *made, const gm_sum_view *view)
@@ -269,11 +270,10 @@ static int make_along(gm_sum_launch *made, const gm_sum_view *view, int processo
     if (sum->lines == 1 && !even && make_packed(made, view))
         return 1;
     if (sum->lines == 1 && sum->inner <= LANES_VECTORS)
-        make_lanes(made, even);
-    else if (view->results > INT32_MAX || (view->results > 1 && sum->lines * sum->bytes < SHORT))
+        return make_lanes(made, even);
+    if (view->results > INT32_MAX || (view->results > 1 && sum->lines * sum->bytes < SHORT))
         return 0;
-    else
-        make_run(made, view);
+    make_run(made, view);
     return 1;
 }
 
@@ -338,7 +338,7 @@ static int make_down(gm_sum_launch *made, const gm_sum_view *view, const char *d
     sum->tiles = (unsigned)tiles;
     sum->dense = sum->usual && sum->result_step == result && !(places % (uint64_t)gm_least(VECTOR, result * width));
     cut(made, outer * tiles, (int64_t)processors * BLOCKS_DOWN, 1, sum->inner / (along * depth));
-    made->partials = (int64_t)made->blocks * (sum->folded ? sum->folded : across * width);
+    made->partials = made->blocks * (sum->folded ? sum->folded : across * width);
     return 1;
 }
 
@@ -365,7 +365,7 @@ static void make_general(gm_sum_launch *made, const gm_sum_view *view, int proce
         across = gm_least(GM_SUM_THREADS, view->results);
         along = gm_most(1, gm_least(GM_SUM_THREADS / across, view->items));
     }
-    while (gm_pieces(view->results, across) > INT32_MAX) {
+    while (gm_pieces(view->results, across) > INT32_MAX && across < GM_SUM_THREADS) {
         along = gm_most(1, along / 2);
         across *= 2;
     }
@@ -381,7 +381,7 @@ static void make_general(gm_sum_launch *made, const gm_sum_view *view, int proce
     sum->bytewise = !steps_by(view, view->size, NULL);
     cut(made, gm_pieces(view->results, across), (int64_t)processors * BLOCKS, 1,
         sum->inner / (along * GM_SUM_IN_FLIGHT));
-    made->partials = (int64_t)made->blocks * across;
+    made->partials = made->blocks * across;
 }
 
 void gm_sum_make(gm_sum_launch *made, const gm_plan *plan, const char *dst, gm_dtype to, const char *src, gm_dtype from,

@@ -8,6 +8,7 @@
 #include "cuda_on_cpu.h"
 #include FAKE_KERNELS
 
+#include <climits>
 #include <cstdio>
 #include <deque>
 #include <map>
@@ -220,6 +221,8 @@ int cuLaunchKernel(void *function, unsigned grid, unsigned, unsigned, unsigned b
                    void *stream, void **arguments, void **extra)
 {
     hold held(lock_of_all);
+    if (grid < 1 || grid > INT_MAX || block < 1 || block > 1024)
+        return INVALID;
     auto kernel = (decltype(kernels)::value_type *)function;
     int device = stack.empty() ? -1 : (int)((int *)stack.back() - contexts);
     if (int error = begin("cuLaunchKernel", "on " + NAMED(id(stream)) + " of device " + std::to_string(device)))
