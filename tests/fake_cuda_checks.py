@@ -802,6 +802,18 @@ def test_no_memory_for_the_buffers_on_the_way(driver):
     assert times_it_fails(driver, "cuMemHostAlloc", numbers(3, 4), next(untouched)) == 3
 
 
+@pytest.mark.parametrize("device", [2, 3])
+def test_a_module_that_could_not_be_loaded_is_loaded_the_next_time(device):
+    driver, array = Driver(), Library().array(numbers(3, 4), device=(2, device))
+    driver.fail("cuModuleLoadData", 700)
+    with pytest.raises(RuntimeError, match="cuModuleLoadData: as it was told"):
+        gpumem.copy(array, stage="scalar")
+    driver.said()
+    gpumem.copy(array, stage="scalar")
+    assert "cuModuleLoadData" in driver.said()
+    driver.run()
+
+
 def reserved(*shape):
     """Bytes that nobody may look at: they have addresses and no memory."""
     try:

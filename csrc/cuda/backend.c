@@ -67,7 +67,7 @@ gm_status gm_cuda_alloc(int device, void *stream, int64_t bytes, void **memory, 
     gm_status status =
         pool ? GM_CU(gpu->driver, failure, cuMemAllocFromPoolAsync, &pointer, size, pool, (CUstream)stream)
              : GM_CU(gpu->driver, failure, cuMemAllocAsync, &pointer, size, (CUstream)stream);
-    *memory = (void *)(uintptr_t)pointer;
+    *memory = status == GM_OK ? (void *)(uintptr_t)pointer : NULL;
     gm_visit_end(&visit);
     return status;
 }

@@ -185,9 +185,13 @@ void gm_visit_end(const gm_visit *visit)
 
 static gm_status load_image(gm_gpu_kernels *gpu, int image, gm_failure *failure)
 {
+    CUmodule module; /* of which a failing driver may have made anything */
+
     if (gpu->modules[image])
         return GM_OK;
-    gm_status status = GM_CU(gpu->gpu.driver, failure, cuModuleLoadData, &gpu->modules[image], gm_images[image].code);
+    gm_status status = GM_CU(gpu->gpu.driver, failure, cuModuleLoadData, &module, gm_images[image].code);
+    if (status == GM_OK)
+        gpu->modules[image] = module;
     if (status != GM_OK && failure->status == GM_CUDA_ERROR) {
         gm_failure why = *failure;
         snprintf(failure->text, sizeof failure->text,

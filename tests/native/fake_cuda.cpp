@@ -243,7 +243,7 @@ int cuMemAllocFromPoolAsync(unsigned long long *memory, size_t bytes, void *, vo
 {
     hold held(lock_of_all);
     if (int error = begin("cuMemAllocFromPoolAsync", "on " + NAMED(id(stream))))
-        return error;
+        return *memory = 1, error; // which is nobody's
     auto *made = (size_t *)aligned_alloc(256, (bytes + 511) / 256 * 256);
     if (!made)
         return OUT_OF_MEMORY;
