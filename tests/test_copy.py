@@ -56,6 +56,34 @@ def test_strided_views_of_larger_arrays(stage, dtype):
 
 
 @pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "c16"])
+def test_combs(stage, dtype):
+    """Rows of items some steps apart either way, that begin anywhere in a line, and often share one with the next."""
+    itemsize = np.dtype(dtype).itemsize
+    for step, ahead, behind in itertools.product([*range(-9, 0), *range(2, 10)], (0, 1, 48), (0, 3, 40)):
+        items = 64 // itemsize + (step * 7 + ahead) % 61
+        wide = dense(dtype, (6, items * abs(step)), ahead).view(seed=step & 15).x
+        for view in (wide[:, ::step], wide[::-2, ::step], wide[:1, ::step][0]):
+            target = dense(dtype, view.shape, behind).view(fill=0xF9)
+            expected = target.after(view)
+            gpumem.copy(view, out=target.x, stage=stage)
+            assert target.buffer.tobytes() == expected, (step, ahead, behind)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "c16"])
+def test_large_combs(dtype):
+    """Past the caches, in many parts of one long row, and of many."""
+    itemsize = np.dtype(dtype).itemsize
+    x = random_bytes((2003, (24 << 20) // 2003 // itemsize), dtype)
+    for view in (x[:, ::2], x[:, ::-1], x[::-1, ::-2], x[::2, 1::3], x.reshape(-1)[::2], x.reshape(-1)[::-1]):
+        for behind in (0, 5):
+            target = dense(dtype, view.shape, behind).view(fill=0xF9)
+            expected = target.after(view)
+            gpumem.copy(view, out=target.x)
+            assert target.buffer.tobytes() == expected
+
+
+@pytest.mark.parametrize("stage", STAGES)
 def test_a_pitched_destination(stage):
     """CASES T15."""
     x = random_bytes((8, 640), "f4")

@@ -1,5 +1,6 @@
 /* The stages of copy and transpose, from cache blocks to all threads. Each takes any plan; where its idea does not
  * apply, it does what the stage before it does. */
+#include "comb.h"
 #include "compact.h"
 #include "deal.h"
 #include "rows.h"
@@ -21,6 +22,10 @@ static gm_status move(const gm_cpu *cpu, const gm_plan *plan, char *dst, const c
 {
     if (plan->family == GM_EMPTY)
         return GM_OK;
+    if (how->simd && gm_comb_suits(cpu, plan)) {
+        gm_move_comb(cpu, plan, dst, src, how->staged, how->threads);
+        return GM_OK;
+    }
     if (how->staged && gm_deal_suits(cpu, plan))
         return gm_move_deal(cpu, plan, dst, src, how->threads);
     if (is_long_rows(plan)) {
@@ -61,6 +66,8 @@ gm_status gm_move_tuned(const gm_cpu *cpu, const gm_plan *plan, char *dst, const
     int large = 2 * total > cpu->l3_bytes / 8 * 3;
     gm_tile_how how = {.simd = 1, .staged = large, .threads = atomic_load(&cpu->threads)};
     if (plan->family != GM_TILE && plan->family != GM_GENERAL)
+        return move(cpu, plan, dst, src, &how);
+    if (gm_comb_suits(cpu, plan))
         return move(cpu, plan, dst, src, &how);
     if (!large && gm_matrices_suit(cpu, plan)) {
         gm_move_matrices(cpu, plan, dst, src, how.threads);

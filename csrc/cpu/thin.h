@@ -1,6 +1,7 @@
 /* Thin and strided movement: plans in which one short axis keeps a plain two-dimensional tile from working well, such
  * as (n, k) <-> (k, n) with a small k, and plans whose source is not contiguous along any axis. */
 #pragma once
+#include "comb.h"
 #include "cpu.h"
 #include "deal.h"
 #include "shuffle.h"
@@ -34,6 +35,9 @@ typedef struct gm_thin_kernels {
 
     const gm_weave_kernel *weaves; /* ended by c == 0; NULL: none here */
     gm_deal_fn *deal;              /* NULL: none here */
+
+    gm_comb_fn *comb; /* NULL: none here */
+    int comb_vector;  /* bytes that a comb puts together at a time */
 
     /* Copies whole cache lines past the caches: dst is aligned to a line, src need not be. */
     void (*stream)(char *dst, const char *src, int64_t lines);

@@ -364,6 +364,7 @@ enum { THIN_WINDOW = 0, THIN_PAIR = 0, THIN_IS_DENSE = 0 };
 #        define thin_shuffle NULL
 #    endif
 
+#    include "comb_kernels.inc.h"
 #    include "deal_kernels.inc.h"
 #    include "weave_kernels.inc.h"
 
@@ -399,6 +400,8 @@ static const gm_thin_kernels thin_kernels = {
     .turn = {thin_turn_8, thin_turn_16, thin_turn_32, thin_turn_64},
     .weaves = GM_WEAVE_KERNELS,
     .deal = deal_round,
+    .comb = comb_row,
+    .comb_vector = COMB_VECTOR,
     .stream = thin_stream,
     .fence = thin_fence,
 };
