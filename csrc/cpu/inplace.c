@@ -1,7 +1,8 @@
 /* Swaps two axes of equal length inside one array.
- * Tiles on either side of the diagonal change places, so every byte is read once and written once, as in a copy: one is
- * read into scratch, row by row, the other written in its stead, transposed, and the first written from scratch. Past
- * the caches the panels of cpu/tile.h write whole lines; within them both tiles go through scratch and ordinary stores.
+ * Tiles on either side of the diagonal change places, so every byte is read once and written once, as in a copy. Past
+ * the caches they are exchanged block by block, one of them waiting in scratch, where there are kernels for it; else
+ * one is read into scratch, row by row, the other written in its stead, transposed, and the first written from scratch,
+ * in panels of cpu/tile.h that write whole lines. Within the caches both tiles go through scratch.
  * Matrices smaller than a tile are taken many at a time, larger ones of which the second cache holds several one by
  * one, if they are many: transposed into scratch and copied back. */
 #include "../base/integers.h"
@@ -27,6 +28,7 @@ typedef struct swap_job {
     gm_axis outer[GM_MAX_NDIM]; /* len and src only */
     int log_size;               /* of the item, for the kernels of tiles; -1 where they do not apply */
     gm_panel_fn *panel;         /* NULL: tiles are written by ordinary stores */
+    gm_pairs_fn *pairs;         /* where they can be exchanged, or NULL */
     int64_t vector, run;        /* items of a kernel's vector, and of a panel's runs */
     int64_t image_pitch;
     void (*fence)(void);            /* after a thread's last panel */
@@ -187,6 +189,29 @@ static void stream_tiles(const swap_job *job, char *data, int64_t i, char *scrat
     }
 }
 
+/* The same by exchange (square_kernels.inc.h): the tiles to the right of a corner of the diagonal against those below
+ * it. What the corner itself holds goes by smaller tiles. */
+static void exchange_tiles(const swap_job *job, char *corner, int64_t along, int64_t tile, char *scratch)
+{
+    int64_t n = gm_least(tile, along), smaller = tile / 4;
+
+    if (smaller * job->item >= LEAST_ROW / 2) {
+        for (int64_t i = 0; i < n; i += smaller)
+            exchange_tiles(job, corner + i * (job->row + job->item), n - i, smaller, scratch);
+    } else {
+        load(job, scratch, corner, n, n, NULL);
+        store(job, corner, scratch, n, n);
+    }
+    if (tile < along)
+        job->pairs(&(gm_pairs){.upper = corner + tile * job->item,
+                               .lower = corner + tile * job->row,
+                               .row = job->row,
+                               .side = tile,
+                               .along = along - tile,
+                               .scratch = scratch,
+                               .pitch = job->pitch});
+}
+
 /* Asks for as many bytes of what comes next as have just been moved. */
 static void ask(const char *next, int64_t from, int64_t to)
 {
@@ -246,8 +271,12 @@ static void body(void *ctx, int part)
                 continue;
             }
             if (!job->batch) {
-                (job->panel ? stream_tiles : swap_tiles)(job, matrix(job, unit / job->tiles), unit % job->tiles,
-                                                         scratch);
+                char *data = matrix(job, unit / job->tiles);
+                int64_t i = unit % job->tiles, first = i * job->tile;
+                if (job->pairs)
+                    exchange_tiles(job, data + first * (job->row + job->item), job->n - first, job->tile, scratch);
+                else
+                    (job->panel ? stream_tiles : swap_tiles)(job, data, i, scratch);
                 continue;
             }
             const gm_axis *axis = &job->outer[job->nouter - 1];
@@ -325,6 +354,23 @@ static void count_tiles(swap_job *job)
             job->tile * (job->pitch + LINE) + 2 * job->vector * job->image_pitch + most_rows(job) * LINE;
 }
 
+/* Tiles that are exchanged: long rows are read faster, but few tiles leave too much to the corners. 0 if there are no
+ * such kernels, or the matrix is too small. */
+static int plan_pairs(swap_job *job, const gm_cpu *cpu)
+{
+    enum { LONGEST_ROW = 1 << 10, MANY = 32 };
+    gm_pairs_fn *pairs = job->log_size < 0 ? NULL : cpu->isa->tile->pairs[job->log_size];
+    int64_t bytes = LONGEST_ROW;
+
+    while (bytes > LEAST_ROW && bytes * MANY > job->n * job->item)
+        bytes /= 2;
+    if (!pairs || job->n * job->item < 2 * bytes)
+        return 0;
+    job->pairs = pairs;
+    job->tile = bytes / job->item;
+    return 1;
+}
+
 /* Tiles past the caches: of rows that are long enough to be read at memory's speed, no more than the second cache
  * holds, and enough of them for every thread. */
 static void plan_panels(swap_job *job, const gm_cpu *cpu, int threads)
@@ -392,7 +438,7 @@ gm_status gm_cpu_swap_axes(const gm_cpu *cpu, const gm_array *array, int a, int 
         plan_batches(&job, program);
     else if (!plan_whole(&job, cpu, parts)) {
         plan_tiles(&job);
-        if (2 * total > cpu->l3_bytes / 2)
+        if (2 * total > cpu->l3_bytes / 2 && !plan_pairs(&job, cpu))
             plan_panels(&job, cpu, parts);
         count_tiles(&job);
     }

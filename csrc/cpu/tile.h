@@ -94,6 +94,18 @@ typedef struct gm_panel {
 
 typedef void gm_panel_fn(const gm_panel *panel);
 
+/* Square tiles of a row of them, against their mirror images beyond the diagonal. */
+typedef struct gm_pairs {
+    char *upper, *lower; /* the first pair; the next ones lie beside the one and below the other */
+    int64_t row;         /* bytes from row to row */
+    int64_t side;        /* items; whole lines */
+    int64_t along;       /* items of a row in all tiles: the last one may have fewer columns, its image fewer rows */
+    char *scratch;       /* room for a tile */
+    int64_t pitch;       /* bytes between its rows */
+} gm_pairs;
+
+typedef void gm_pairs_fn(const gm_pairs *pairs);
+
 /* Moves a strip and advances `flush`, which may be NULL, by its step after every tile. */
 typedef void gm_strip_fn(const gm_strip *strip, gm_flush *flush);
 
@@ -118,6 +130,7 @@ typedef struct gm_tile_kernels {
     gm_strip_fn *strip[GM_TILE_SIZES];   /* vector / item rows */
     gm_panel_fn *panel[GM_TILE_SIZES];
     gm_panel_fn *dense[GM_TILE_SIZES];  /* of rows that lie evenly, from lines to lines, in scratch; NULL: none here */
+    gm_pairs_fn *pairs[GM_TILE_SIZES];  /* NULL: none here */
     gm_strip_fn *items;                 /* items of any size, at any steps; GM_ITEM_ROWS rows */
     void (*flush_all)(gm_flush *flush); /* the rest of a block */
     /* A copy past the caches; `next`: the run to be copied after this one, to be fetched, or NULL. */

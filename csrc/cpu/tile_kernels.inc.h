@@ -764,6 +764,7 @@ GM_PANEL(8)
 GM_PANEL(16)
 
 #include "tile_dense.inc.h"
+#include "square_kernels.inc.h"
 
 /* ---- items of any size ---------------------------------------------------------------------------------------- */
 
@@ -894,6 +895,7 @@ static const gm_tile_kernels tile_kernels = {
     {strip_1, strip_2, strip_4, strip_8, strip_16},
     {panel_1, panel_2, panel_4, panel_8, panel_16},
     GM_DENSE_PANELS,
+    GM_PAIRS_KERNELS,
     strip_items,
     flush_all,
     stream,
