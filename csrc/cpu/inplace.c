@@ -104,7 +104,7 @@ typedef struct next_tile {
 static void turn(const swap_job *job, bench *at, char *dst, char *src, int64_t pitch, int64_t rows, int64_t columns,
                  next_tile next)
 {
-    enum { MOST = 64 * GM_SHIFTED_LINES };
+    enum { MOST = 64 * GM_LINES };
     int64_t row_src[2 * MOST], n = job->vector;
 
     for (int64_t first = 0, now; first < rows; first += now) {
@@ -130,12 +130,12 @@ static void turn(const swap_job *job, bench *at, char *dst, char *src, int64_t p
             .continues = first > 0,
             .goes_on = now < rest,
             .left = &at->left,
+            .lead = columns,
         };
         if (next.tile)
-            panel.ahead = (gm_ahead){next.tile + first * job->row, job->row_step, now, next.columns * job->item, 0, 0};
+            panel.next = (gm_rows){next.tile + first * job->row, job->row_step, now, next.columns};
         else if (now < rest)
-            panel.ahead = (gm_ahead){panel.src + now * pitch, row_src, rest - now < now ? rest - now : now,
-                                     columns * job->item,     0,       0};
+            panel.next = (gm_rows){panel.src + now * pitch, row_src, rest - now < now ? rest - now : now, columns};
         job->panel(&panel);
         if (next.tile)
             load(job, src + first * pitch, next.tile + first * job->row, now, next.columns,
@@ -386,10 +386,10 @@ static void plan_panels(swap_job *job, const gm_cpu *cpu, int threads)
         shifted |= (job->outer[k].src & (LINE - 1)) != 0;
     }
     job->vector = kernels->vector / job->item;
-    int64_t lines = shifted          ? GM_SHIFTED_LINES
-                    : job->item == 1 ? GM_LINES
-                    : job->item < 16 ? 2 * GM_LINES
-                                     : 4 * GM_LINES; /* scratch is dense: its rows do not collide */
+    /* Scratch is dense: its rows do not collide. */
+    int64_t lines = shifted || (job->item > 1 && job->item < 16) ? GM_LINES
+                    : job->item == 1                             ? GM_LINES / 2
+                                                                 : 2 * GM_LINES;
     job->run = LINE * lines / job->item;
     int64_t line = LINE / job->item, tile = gm_least(job->n, ROW / job->item), n = job->n;
     while (tile * tile * job->item > cpu->l2_bytes || (n / tile * others < 2 * threads && tile * job->item > LEAST_ROW))

@@ -47,9 +47,9 @@ typedef struct gm_strip {
     gm_ahead ahead;
 } gm_strip;
 
-/* Lines of a panel's runs: where these are whole lines, and where their ends share some. Longer runs would need
- * more rows of the source than the second cache keeps if their pitch is a power of two; shorter ones, more carries. */
-enum { GM_LINES = 2, GM_SHIFTED_LINES = 4 };
+/* Lines of a panel's runs. Shorter ones are written more slowly; longer ones of small items need so many rows that
+ * their image fills the first cache. */
+enum { GM_LINES = 4 };
 
 /* Columns of a panel that are being built, or have been and now stream out. */
 typedef struct gm_image {
@@ -72,6 +72,13 @@ typedef struct gm_left {
     int turn;
 } gm_left;
 
+/* A panel to come, or NULL. Its rows are at least a tile's. */
+typedef struct gm_rows {
+    const char *src;
+    const int64_t *row_src;
+    int64_t rows, cols;
+} gm_rows;
+
 /* A block each of whose columns is one run of the destination. It is built and streamed out a tile's width at a time,
  * so that the image never leaves the first cache. */
 typedef struct gm_panel {
@@ -89,7 +96,8 @@ typedef struct gm_panel {
     char *before;           /* room for a line for each row of whole tiles, so that each is read only once; or NULL */
     int continues, goes_on; /* whether the block before left, and the next one completes, those lines */
     gm_left *left;          /* by the block before; nothing is left when there is no next one */
-    gm_ahead ahead;         /* of the next block, if there is one */
+    gm_rows next;           /* of the next block, if there is one */
+    int64_t lead;           /* columns fetched ahead, whole tiles: of this block, then of the next one */
 } gm_panel;
 
 typedef void gm_panel_fn(const gm_panel *panel);

@@ -60,17 +60,18 @@ GM_INLINE void dense_stream(char *dst, const char *image, int64_t n, char *carry
 
 /* The next panel's rows, a line at a time; behind the last one, that again. */
 typedef struct dense_rows {
-    const gm_ahead *ahead;
+    const gm_rows *next;
+    int64_t bytes;
     int64_t row;
     uintptr_t line, end;
 } dense_rows;
 
 GM_INLINE void dense_next_row(dense_rows *f)
 {
-    uintptr_t first = (uintptr_t)(f->ahead->src + f->ahead->row_src[f->row]);
+    uintptr_t first = (uintptr_t)(f->next->src + f->next->row_src[f->row]);
     f->line = first & ~(uintptr_t)63;
-    f->end = first + (uintptr_t)f->ahead->bytes;
-    f->row += f->row + 1 < f->ahead->rows;
+    f->end = first + (uintptr_t)f->bytes;
+    f->row += f->row + 1 < f->next->rows;
 }
 
 GM_INLINE void dense_fetch(dense_rows *f, int64_t lines)
@@ -86,10 +87,10 @@ GM_INLINE void dense_fetch(dense_rows *f, int64_t lines)
 GM_INLINE void dense_panel_of(int item, const gm_panel *p)
 {
     const int64_t n = GM_VECTOR / item, wide = 16 / item, tiles = (p->rows + n - 1) / n;
-    const int64_t row = p->row_src[1], lines = p->ahead.rows * (p->ahead.bytes / 64 + 1);
-    const int64_t rate = p->ahead.src ? lines / p->cols + 1 : 0;
+    const int64_t row = p->row_src[1], lines = p->next.rows * (p->next.cols * item / 64 + 1);
+    const int64_t rate = p->next.src ? lines / p->cols + 1 : 0;
     char *image = p->image + GM_STAGE_HEAD;
-    dense_rows next = {.ahead = &p->ahead};
+    dense_rows next = {.next = &p->next, .bytes = p->next.cols * item};
 
     if (rate)
         dense_next_row(&next);

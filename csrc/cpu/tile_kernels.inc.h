@@ -558,27 +558,25 @@ static __attribute__((noinline)) void finish_image(gm_image *m, int64_t next)
     m->lines = m->cols = m->col = 0;
 }
 
-/* The next four lines to fetch; after the last ones, some again. What a row has beyond a multiple of four is fetched
- * here. */
-GM_INLINE const char *next_four(gm_ahead *a)
+/* Rows whose lines are fetched beside a tile's: those of some columns further on. */
+typedef struct rows_ahead {
+    const char *src;
+    const int64_t *row_src;
+    int64_t rows;
+    int first; /* the columns are a panel's first ones */
+} rows_ahead;
+
+/* Beside columns j. Lines are fetched in the order in which they will be read, so that few are on their way at a time:
+ * where the pitch is a power of two, a panel's rows share a few sets of the caches. */
+GM_INLINE rows_ahead ahead_of(int item, const gm_panel *p, int64_t j)
 {
-    if (a->row == a->rows)
-        a->row--;
-    for (;;) {
-        uintptr_t first = (uintptr_t)(a->src + a->row_src[a->row]);
-        const char *line = (const char *)(first & ~(uintptr_t)63) + a->line * 64;
-        int64_t left = (int64_t)(((first & 63) + (uintptr_t)a->bytes + 63) / 64) - a->line;
-        if (left >= 4) {
-            a->line += 4;
-            return line;
-        }
-        for (int64_t k = 0; k < left; k++)
-            __builtin_prefetch(line + k * 64, 0, 2);
-        if (a->row + 1 == a->rows)
-            return line;
-        a->row++;
-        a->line = 0;
-    }
+    const int64_t n = GM_VECTOR / item, whole = (p->cols + n - 1) / n * n, col = j + p->lead;
+    if (col < p->cols)
+        return (rows_ahead){p->src + col * item, p->row_src, p->rows, 0};
+    if (!p->next.src) /* some that are there */
+        return (rows_ahead){p->src, p->row_src, n, 0};
+    int64_t then = gm_least(gm_most(col - whole, 0), p->next.cols - 1);
+    return (rows_ahead){p->next.src + then * item, p->next.row_src, p->next.rows, then == 0};
 }
 
 /* The image that streams out beside a tile, and what shifts rows and runs that lie alike. */
@@ -586,7 +584,8 @@ typedef struct beside {
     char *dst;
     const char *image;
     const int64_t *line_dst, *line_image;
-    int64_t fetch; /* lines to fetch for each four rows, if the next panel's are short */
+    const char *ahead;
+    const int64_t *row_ahead;
     vec by_row, by_run;
 } beside;
 
@@ -606,13 +605,12 @@ GM_INLINE void stream_line(int lie, const beside *b, int line, int at)
         NT_STORE(dst, load(image));
 }
 
-/* Between a tile's loads as many lines of the image before it stream out, and lines of the next panel come in: so
+/* Between a tile's loads as many lines of the image before it stream out, and lines further on come in: so
  * memory never waits for the tile, nor the tile for memory. */
 GM_INLINE void tile_beside(int item, int lie, const char *src, const int64_t *row_src, char *before, char *out,
-                           const int64_t *col_out, const beside *b, gm_ahead *ahead)
+                           const int64_t *col_out, const beside *b)
 {
     const int p = 16 / item;
-    const char *four = NULL;
     vec v[LANES][16];
 
     GM_UNROLL for (int l = 0; l < LANES; l++)
@@ -621,14 +619,7 @@ GM_INLINE void tile_beside(int item, int lie, const char *src, const int64_t *ro
         {
             const int r = l * p + i, line = r * GM_VECTOR / 64, at = r * GM_VECTOR % 64;
             v[l][i] = load_row(lie, src + row_src[r], before ? before + r * 64 : NULL, b->by_row);
-            if (line % 4 == 0 && at == 0) {
-                if (b->fetch)
-                    fetch_ahead(ahead, b->fetch);
-                else
-                    four = next_four(ahead);
-            }
-            if (at == 0 && !b->fetch)
-                __builtin_prefetch(four + line % 4 * 64, 0, 2);
+            __builtin_prefetch(b->ahead + b->row_ahead[r], 0, 2);
             stream_line(lie, b, line, at);
         }
         turn_items(item, p, v[l]);
@@ -636,23 +627,14 @@ GM_INLINE void tile_beside(int item, int lie, const char *src, const int64_t *ro
     store_columns(item, v, out, col_out);
 }
 
-/* Lines to fetch for each four rows of this panel, so that the next one's short rows are there in time. */
-GM_INLINE int64_t fetch_rate(const gm_panel *p, int64_t n)
-{
-    enum { SHORT = 8 };
-    int64_t lines = p->ahead.bytes / 64 + 1, rows = (p->rows + n - 1) / n * ((p->cols + n - 1) / n) * n;
-    return lines > SHORT ? 0 : 4 * lines * p->ahead.rows / rows + 1;
-}
-
 /* Whole rows and columns of tiles. Leaves the last image to the next panel. */
 GM_INLINE void panel_of(int item, int lie, const gm_panel *p)
 {
-    const int64_t n = GM_VECTOR / item, tile_lines = n * GM_VECTOR / 64, none = 0;
+    const int64_t n = GM_VECTOR / item, tile_lines = n * GM_VECTOR / 64;
     const int64_t shift = lie == ALIKE ? (int64_t)((uintptr_t)p->dst & 63) : 0, run_lines = p->rows * item / 64;
-    gm_ahead ahead = p->ahead.src ? p->ahead : (gm_ahead){.src = p->src, .row_src = &none, .rows = 1, .bytes = 64};
     int64_t col_out[GM_VECTOR];
     char *before = p->cols >= 2 * n ? p->before : NULL;
-    beside b = {.fetch = fetch_rate(p, n)};
+    beside b;
 
     for (int64_t k = 0; k < n; k++)
         col_out[k] = k * p->pitch;
@@ -701,16 +683,22 @@ GM_INLINE void panel_of(int item, int lie, const gm_panel *p)
         int64_t next = left->line;
         b.dst = left->lines ? left->dst - shift : NULL;
         b.image = left->image;
+        rows_ahead ahead = ahead_of(item, p, j);
+        b.ahead = ahead.src + 63; /* the latter of two lines; the former one was the latter before */
+        for (int64_t i = 0; lie != WHOLE && ahead.first && i < ahead.rows; i++)
+            __builtin_prefetch(ahead.src + ahead.row_src[i], 0, 2);
         for (int64_t i = 0; i < p->rows; i += n) {
+            b.row_ahead = ahead.row_src + gm_least(i, ahead.rows - n);
             const char *src = p->src + at * item;
             char *out = image + (i + n <= p->rows ? i : p->rows - n) * item;
             if (lie != ANYHOW && tile_lines && next + tile_lines <= left->lines) {
                 b.line_dst = left->line_dst + next;
                 b.line_image = left->line_image + next;
-                tile_beside(item, lie, src, p->row_src + i, before ? before + i * 64 : NULL, out, col_out, &b, &ahead);
+                tile_beside(item, lie, src, p->row_src + i, before ? before + i * 64 : NULL, out, col_out, &b);
                 next += tile_lines;
             } else {
-                fetch_ahead(&ahead, (b.fetch ? b.fetch * n / 4 : n * GM_VECTOR / 64) + 1);
+                for (int64_t r = 0; r < n; r++)
+                    __builtin_prefetch(b.ahead + b.row_ahead[r], 0, 2);
                 tile(item, lie == WHOLE ? WHOLE : ANYHOW, src, p->row_src + i, before ? before + i * 64 : NULL, out,
                      col_out);
             }
@@ -725,7 +713,7 @@ GM_INLINE void panel_of(int item, int lie, const gm_panel *p)
         p->left->turn = turn;
     }
     /* The next panel's first columns go on where these end. */
-    if (!p->ahead.src || (lie == ANYHOW && p->cols < 2 * n))
+    if (!p->next.src || (lie == ANYHOW && p->cols < 2 * n))
         finish_image(&p->left->image[p->left->turn], p->left->image[p->left->turn].line);
 }
 

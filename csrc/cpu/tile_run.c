@@ -21,7 +21,6 @@ typedef struct job {
     gm_panel_fn *panel; /* or NULL */
     gm_blocks blocks;
     int64_t tile_cols, chunk;
-    int64_t rows_ahead; /* of the next panel, to be fetched while one moves */
     char *dst, *stage;
     const char *src;
     int64_t stage_bytes, carry_at, before_at, dense_at; /* of a thread; before_at, dense_at: or 0 */
@@ -148,7 +147,7 @@ static void run_blocks(const job *j, int64_t first, int64_t last, char *stage)
     j->kernels->flush_all(&flush);
 }
 
-enum { ROWS_AHEAD = 2 }; /* where rows collide, and while they are made dense */
+enum { ROWS_AHEAD = 2 }; /* while rows are made dense */
 
 static int64_t dense_pitch(const gm_blocks *b)
 {
@@ -184,6 +183,16 @@ static void make_dense(const job *j, const gm_block_shape *shape, gm_panel *pane
     panel->row_src = row_src;
 }
 
+/* Columns to fetch ahead: what memory takes to answer, and little enough that the rows of a power of two's pitch do not
+ * evict one another from the second cache. */
+static int64_t lead_of(const job *j, const gm_block_shape *shape)
+{
+    enum { LEAD = 192 * 64 }; /* bytes */
+    int64_t tiles = (shape->cols + j->tile_cols - 1) / j->tile_cols;
+    int64_t bytes = dense_rows(&j->blocks, shape) * j->tile_cols * j->blocks.item; /* of a tile's columns */
+    return gm_least((LEAD + bytes - 1) / bytes, tiles) * j->tile_cols;
+}
+
 static void run_panels(const job *j, int64_t first, int64_t last, char *stage)
 {
     const gm_blocks *b = &j->blocks;
@@ -214,9 +223,12 @@ static void run_panels(const job *j, int64_t first, int64_t last, char *stage)
             .continues = continues,
             .goes_on = goes_on,
             .left = &left,
+            .lead = lead_of(j, shape),
         };
-        if (more)
-            panel.ahead = rows_of(j, &next, j->rows_ahead);
+        if (more) {
+            const gm_block_shape *then = &b->shape[next.which];
+            panel.next = (gm_rows){next.src, then->row_src, then->rows, then->cols};
+        }
         if (j->dense_at)
             make_dense(j, shape, &panel, stage + j->dense_at);
         j->panel(&panel);
@@ -265,12 +277,13 @@ static int rows_evict(const gm_blocks *b)
     return most > MANY;
 }
 
-/* Shorter runs where the rows of longer ones collide, and theirs do not; never parts of what is one run of the
- * destination with the columns beside it. */
+/* Shorter runs, from longer rows, where the rows of longer ones collide, and theirs do not; never parts of what is one
+ * run of the destination with the columns beside it. */
 static gm_status spread_rows(job *j, const gm_cpu *cpu, const gm_plan *plan, gm_block_options *options)
 {
     gm_blocks fewer;
-    options->dst_run = 64 * GM_LINES;
+    options->dst_run = 64 * GM_LINES / 2;
+    options->src_run *= 2;
     gm_status status = gm_blocks_make(&fewer, plan, options);
     if (status != GM_OK)
         return status;
@@ -285,9 +298,11 @@ static gm_status spread_rows(job *j, const gm_cpu *cpu, const gm_plan *plan, gm_
  * in lines hardly matters. */
 static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int square, int shared)
 {
-    enum { RUN = 2 << 10, SHIFTED_RUN = 1 << 10, LONG_RUN = 1 << 10, MOST_ROWS = 256, LEAST_DENSE = 128 };
-    /* Rows that are made dense and the next panel's have to fit the second cache together. */
-    int64_t dst_run = 64 * (shared && !j->kernels->dense[square] ? GM_SHIFTED_LINES : GM_LINES);
+    enum { RUN = 1 << 10, LONG_RUN = 1 << 10, MOST_ROWS = 256, LEAST_DENSE = 128 };
+    /* Rows that are made dense and the next panel's have to fit the second cache together; of large items, a panel has
+     * few enough rows for longer runs. */
+    int64_t lines = shared && j->kernels->dense[square] ? GM_LINES / 2 : plan->item < 8 ? GM_LINES : 2 * GM_LINES;
+    int64_t dst_run = 64 * lines;
     int64_t rows = plan->axis[plan->dst_axis].len;
     int64_t run = rows * plan->item;
     /* Better one panel of a short axis, perhaps going on in the next one, than ragged ends halfway. */
@@ -300,16 +315,14 @@ static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int
         .walk_dst = !odd,
         .panel = 1,
         .apart = shared,
-        .src_run = shared            ? SHIFTED_RUN
-                   : plan->item < 16 ? RUN
-                                     : 2 * RUN,
+        .src_run = RUN,
         .dst_run = dst_run,
         .rows_step = j->tile_cols,
     };
     gm_status status = gm_blocks_make(&j->blocks, plan, &options);
     int dense =
         status == GM_OK && shared && j->kernels->dense[square] && j->blocks.shape[0].cols * plan->item >= LEAST_DENSE;
-    if (status == GM_OK && shared && !dense && !j->blocks.fused && rows_collide(&j->blocks, cpu->l2_bytes)) {
+    if (status == GM_OK && !dense && !j->blocks.fused && rows_collide(&j->blocks, cpu->l2_bytes)) {
         status = spread_rows(j, cpu, plan, &options);
         if (status != GM_OK)
             gm_blocks_free(&j->blocks);
@@ -321,9 +334,7 @@ static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int
         j->panel = dense ? j->kernels->dense[square] : j->kernels->panel[square];
         j->carry_at = 2 * j->tile_cols * j->blocks.pitch;
         j->stage_bytes = j->carry_at + 64 * shape->cols;
-        int collide = rows_collide(&j->blocks, cpu->l2_bytes);
-        j->rows_ahead = collide ? ROWS_AHEAD : INT64_MAX;
-        if (dense || collide) {
+        if (dense || rows_collide(&j->blocks, cpu->l2_bytes)) {
             j->dense_at = j->stage_bytes;
             j->stage_bytes += dense_table(&j->blocks) + dense_rows(&j->blocks, shape) * dense_pitch(&j->blocks);
         } else if (rows_evict(&j->blocks)) {
