@@ -9,6 +9,7 @@
 
 enum {
     LINE = 64,
+    LONG_SPAN = 8 << 10, /* bytes of the source: shorter rows far apart want a fetch farther ahead than the next row */
     SEGMENT = 256 << 10, /* bytes of a row that are worth a trip to the shared counter */
     PART = 512 << 10,    /* bytes of the destination that are worth another thread */
 };
@@ -33,8 +34,12 @@ int gm_comb_suits(const gm_cpu *cpu, const gm_plan *plan)
         plan->item > 16 || (plan->item & (plan->item - 1)))
         return 0;
     const gm_axis *row = &plan->axis[plan->dst_axis];
-    int64_t step = llabs(row->src);
-    return step >= plan->item && step <= GM_COMB_LOOSE * plan->item && row->len * plan->item >= LINE;
+    int64_t step = llabs(row->src), span = step * row->len, apart = 0;
+    for (int k = 0; k < plan->naxes; k++)
+        if (k != plan->dst_axis)
+            apart = apart ? gm_least(apart, llabs(plan->axis[k].src)) : llabs(plan->axis[k].src);
+    int goes_on = apart <= span + LINE || span >= LONG_SPAN;
+    return step >= plan->item && step <= GM_COMB_LOOSE * plan->item && row->len * plan->item >= LINE && goes_on;
 }
 
 static void make_comb(gm_comb *comb, int64_t item, int64_t step, int vector, int streams)
