@@ -53,15 +53,21 @@ GM_INLINE sum_f8 sum_no_floats(void)
     return r;
 }
 
-/* GCC may copy the structure as two halves by way of the stack, where the whole of it then waits for both. */
+GM_INLINE sum_i8 sum_copy64(const char *src)
+{
+    sum_i8 r;
+    memcpy(&r, src, sizeof r);
+    return r;
+}
+
+/* GCC may copy the structure as two halves by way of the stack, where the whole of it then waits for both. Only columns
+ * of rows that begin anywhere are a quarter faster so, as measured. */
 GM_INLINE sum_i8 sum_load64(const char *src)
 {
 #if GM_AVX512
     return (sum_i8){{(sum_u64)_mm512_loadu_si512(src)}};
 #else
-    sum_i8 r;
-    memcpy(&r, src, sizeof r);
-    return r;
+    return sum_copy64(src);
 #endif
 }
 
