@@ -133,7 +133,7 @@ class Library:
             current_work_stream=address,
         )
         self.capsule = api.PyCapsule_New(ctypes.addressof(self.table), b"dlpack_exchange_api", None)
-        self.type = type("Array", (ByDLPack,), {"__dlpack_c_exchange_api__": self.capsule})
+        self.type = type("Array", (ByDLPack,), {"__dlpack_c_exchange_api__": self.capsule, "library": self})
 
     def current_work_stream(self, kind, device, out):
         self.log.append(("stream", device))

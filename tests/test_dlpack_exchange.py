@@ -82,7 +82,7 @@ class Library:
         return 0
 
     def array(self, *args, **lies):
-        kind = type("Array", (Producer,), {"__dlpack_c_exchange_api__": self.capsule})
+        kind = type("Array", (Producer,), {"__dlpack_c_exchange_api__": self.capsule, "library": self})
         return kind(*args, **lies)
 
     def items(self):
