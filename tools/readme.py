@@ -78,6 +78,21 @@ def figures(machine: str) -> str:
     return "\n\n".join([markdown(head, rows, set(range(2, len(head))) - {3}), "Measured on " + "; ".join(where) + "."])
 
 
+def beside(machine: str, peer: str) -> str:
+    """A row for each group that a peer takes part in: both medians over the same rows, and where it is the faster."""
+    rows = []
+    for result in benchmarks(machine):
+        for name, group in result.groups().items():
+            both = [(row.figure().median, row.figure(peer).median) for row in group if peer in row.seconds]
+            if not both:
+                continue
+            ours, theirs = np.median(both, axis=0)
+            lead = [theirs / ours - 1 for ours, theirs in both if theirs > ours]
+            behind = f"{len(lead)}, by {max(lead):.1%} at most" if lead else "0"
+            rows.append([result.op, name, str(len(both)), f"{ours:.2f}", f"{theirs:.2f}", behind])
+    return markdown(["operation", "rows", "how many", "gpumem, median", peer, "behind"], rows, {2, 3, 4})
+
+
 def gpu_tests() -> str:
     """How the tests that need a GPU went on each machine where they were recorded."""
     lines = []
@@ -141,7 +156,10 @@ SPEED = {
         ("sum along an axis", "sum over an axis"),
     ],
 }
-PEERS = {"h200": {"torch": "PyTorch", "cupy": "CuPy", "cublas": "cuBLAS"}, "cpu": {"numpy": "NumPy", "hptt": "HPTT"}}
+PEERS = {
+    "h200": {"torch": "PyTorch", "cupy": "CuPy", "cublas": "cuBLAS", "cutensor": "cuTENSOR"},
+    "cpu": {"numpy": "NumPy", "hptt": "HPTT"},
+}
 
 
 def speed() -> str:
@@ -185,12 +203,14 @@ PARTS = {
     "stages": stage_table,
     "figures": partial(figures, "cpu"),
     "h200": partial(figures, "h200"),
+    "cutensor": partial(beside, "h200", "cutensor"),
+    "hptt": partial(beside, "cpu", "hptt"),
     "gpu-tests": gpu_tests,
 }
 FILES = {
     "README.md": ("speed", "lessons"),
     "docs/ladder.md": ("stages", "ladders"),
-    "docs/figures.md": ("figures", "h200", "gpu-tests"),
+    "docs/figures.md": ("figures", "hptt", "h200", "cutensor", "gpu-tests"),
 }
 
 
