@@ -71,13 +71,20 @@ static int cut_along(gm_thin_plan *cut, const gm_plan *plan, int m)
 int gm_thin_cut(gm_thin_plan *cut, const gm_plan *plan)
 {
     int best = -1;
-    int64_t longest = 0;
+    int64_t longest = 0, largest = 0;
 
-    /* Of equals the innermost wins: its blocks are the smallest. */
+    /* Of equals the innermost wins, whose blocks are the smallest; but not very small ones that end several runs each.
+     */
     for (int m = 0; m < plan->naxes; m++)
-        if (cut_along(cut, plan, m) && at_most(cut->shortest, LONG_RUN) >= longest) {
-            best = m;
-            longest = at_most(cut->shortest, LONG_RUN);
+        if (cut_along(cut, plan, m)) {
+            int64_t runs = at_most(cut->shortest, LONG_RUN),
+                    block = cut->dst_rows > 1 ? cut->step * cut->cell : INT64_MAX;
+            block = at_most(block, SMALL_BLOCK);
+            if (runs > longest || (runs == longest && block >= largest)) {
+                best = m;
+                longest = runs;
+                largest = block;
+            }
         }
     return best >= 0 && cut_along(cut, plan, best);
 }
