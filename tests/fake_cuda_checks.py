@@ -794,6 +794,22 @@ def test_errors_on_the_way_through_the_device(driver, call, least):
     assert times_it_fails(driver, call, x, "cuda") >= least
 
 
+@pytest.mark.parametrize("after", range(5))  # two pieces up, the turn, two pieces down
+def test_no_transfer_is_left_under_way_by_a_failed_event(driver, after):
+    """The buffers are pinned ones, which the next call writes to as soon as their events let it."""
+    x = np.random.default_rng(0).integers(0, 256, (2500, 5001), "u1")
+    driver.said()
+    driver.fail("cuEventRecord", 2, after)
+    with pytest.raises(MemoryError, match="cuEventRecord: as it was told"):
+        gpumem.transpose(x, device="cuda")
+    said = driver.said()
+    copies = [i for i, call in enumerate(said) if call.startswith("cuMemcpyAsync")]
+    assert copies
+    for i in copies:
+        assert f"cuStreamSynchronize of {said[i].split()[-1]}" in said[i:]
+    assert gpumem.transpose(x, device="cuda").tobytes() == x.T.tobytes()
+
+
 untouched = map("cuda:{}".format, itertools.count(2))
 
 

@@ -258,6 +258,8 @@ static gm_status visit_device(gm_trip *trip, const gm_errand *errand, gm_errand_
     if (status == GM_OK)
         status = work(trip, errand, &cut, (CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from);
     if (status != GM_OK) {
+        /* A slot may have no event behind its last transfer: whoever takes it next could not wait for that. */
+        gm_cuda_wait(device, staging->stream[UP], &ignored);
         gm_cuda_wait(device, staging->stream[DOWN], &ignored);
         for (int i = 0; i < SLOTS; i++)
             trip->staging->slot[DOWN][i].target = NULL;

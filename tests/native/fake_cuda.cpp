@@ -380,6 +380,8 @@ int cuEventElapsedTime(float *milliseconds, gm_event *first, gm_event *last)
 int cuEventRecord(gm_event *event, void *stream)
 {
     hold held(lock_of_all);
+    if (int error = begin("cuEventRecord", "on " + NAMED(id(stream))))
+        return error;
     gm_event times = *event;
     long number = ++times->recorded;
     times->stream = id(stream);
@@ -387,7 +389,7 @@ int cuEventRecord(gm_event *event, void *stream)
         times->happened = max(times->happened, number);
         times->at = now;
     });
-    return begin("cuEventRecord", "on " + NAMED(id(stream)));
+    return 0;
 }
 int cuEventQuery(gm_event *event)
 {
