@@ -830,6 +830,31 @@ def test_a_module_that_could_not_be_loaded_is_loaded_the_next_time(device):
     driver.run()
 
 
+@pytest.mark.parametrize(
+    "error, said",
+    [
+        (
+            209,
+            "no CUDA kernels: a fake has compute capability 9.0; this build has kernels for (sm_.* )*and PTX for later "
+            "chips: build gpumem on this machine, or with GPUMEM_CUDA_ARCHS=90: cuModuleLoadData: ",
+        ),
+        (
+            222,
+            r"the CUDA driver is too old: it serves CUDA 13\.0 and the kernels were made by CUDA 1[2-9]\.\d+: update it, "
+            "or build gpumem with an older nvcc: cuModuleLoadData: ",
+        ),
+        (700, "a CUDA call failed: cuModuleLoadData: as it was told"),  # a kernel before this call, of anybody
+        (2, "not enough memory on the CUDA device: cuModuleLoadData: "),
+    ],
+)
+def test_why_a_module_could_not_be_loaded(error, said):
+    driver, x = Driver(), Library().array(numbers(3, 4), device=(2, 3))
+    driver.fail("cuModuleLoadData", error)
+    with pytest.raises((RuntimeError, MemoryError), match=said):
+        gpumem.sum(x, stage="interleaved")
+    driver.run()
+
+
 def reserved(*shape):
     """Bytes that nobody may look at: they have addresses and no memory."""
     try:

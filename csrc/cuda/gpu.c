@@ -183,24 +183,54 @@ void gm_visit_end(const gm_visit *visit)
         visit->gpu->driver->cuCtxPopCurrent(&ours);
 }
 
+/* What says that the code does not suit the chip, or is newer than the driver; any other error has other causes. */
+static const struct {
+    CUresult result;
+    gm_status status;
+} misfits[] = {
+    {CUDA_ERROR_NO_BINARY_FOR_GPU, GM_NO_KERNELS},
+    {CUDA_ERROR_INVALID_IMAGE, GM_NO_KERNELS},
+    {CUDA_ERROR_INVALID_PTX, GM_NO_KERNELS},
+    {CUDA_ERROR_JIT_COMPILER_NOT_FOUND, GM_NO_KERNELS},
+    {CUDA_ERROR_UNSUPPORTED_PTX_VERSION, GM_OLD_DRIVER},
+};
+
+static gm_status name_misfit(const gm_gpu *gpu, CUresult result, gm_failure *failure)
+{
+    const gm_cuda_figures *figures = &gpu->figures;
+    gm_failure why = *failure;
+
+    for (size_t i = 0; i < sizeof misfits / sizeof *misfits; i++)
+        if (misfits[i].result == result)
+            failure->status = misfits[i].status;
+    if (failure->status == GM_OLD_DRIVER)
+        snprintf(
+            failure->text, sizeof failure->text,
+            "it serves CUDA %d.%d and the kernels were made by CUDA %d.%d: update it, or build gpumem with an older "
+            "nvcc: %.200s",
+            figures->driver / 1000, figures->driver % 1000 / 10, CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10,
+            why.text);
+    else if (failure->status == GM_NO_KERNELS)
+        snprintf(failure->text, sizeof failure->text,
+                 "%s has compute capability %d.%d; this build has kernels for %s and PTX for later chips: build gpumem "
+                 "on this machine, or with GPUMEM_CUDA_ARCHS=%d: %.200s",
+                 figures->name, figures->capability / 10, figures->capability % 10, gm_image_chips, figures->capability,
+                 why.text);
+    return failure->status;
+}
+
 static gm_status load_image(gm_gpu_kernels *gpu, int image, gm_failure *failure)
 {
+    const gm_driver *driver = gpu->gpu.driver;
     CUmodule module; /* of which a failing driver may have made anything */
 
     if (gpu->modules[image])
         return GM_OK;
-    gm_status status = GM_CU(gpu->gpu.driver, failure, cuModuleLoadData, &module, gm_images[image].code);
-    if (status == GM_OK)
-        gpu->modules[image] = module;
-    if (status != GM_OK && failure->status == GM_CUDA_ERROR) {
-        gm_failure why = *failure;
-        snprintf(failure->text, sizeof failure->text,
-                 "%s has compute capability %d.%d; this build has kernels for %s and PTX for later chips: %.200s",
-                 gpu->gpu.figures.name, gpu->gpu.figures.capability / 10, gpu->gpu.figures.capability % 10,
-                 gm_image_chips, why.text);
-        failure->status = GM_NO_KERNELS;
-    }
-    return failure->status;
+    CUresult result = driver->cuModuleLoadData(&module, gm_images[image].code);
+    if (gm_driver_check(driver, result, "cuModuleLoadData", failure) != GM_OK)
+        return name_misfit(&gpu->gpu, result, failure);
+    gpu->modules[image] = module;
+    return GM_OK;
 }
 
 /* A kernel may use all the shared memory of its chip: above 48 KB that must be asked for once. */
@@ -245,7 +275,7 @@ gm_status gm_gpu_launch(gm_gpu *gpu, const gm_launch *launch, void **arguments, 
     CUfunction function;
 
     if (launch->entry < 0) {
-        snprintf(failure->text, sizeof failure->text, "this build has no CUDA kernels: it was made without nvcc");
+        snprintf(failure->text, sizeof failure->text, "there is none for this launch, which is a defect of gpumem");
         return failure->status = GM_NO_KERNELS;
     }
     if (launch->blocks > INT32_MAX) {
