@@ -26,7 +26,7 @@ def test_on_a_driver_without_a_device(fake_driver):
 @pytest.mark.skipif(BUILT, reason="this gpumem was built with CUDA")
 @pytest.mark.parametrize("device", ["cuda", "cuda:1"])
 def test_a_build_without_cuda_says_so(device):
-    with pytest.raises(RuntimeError, match="no CUDA kernels: this gpumem was built without CUDA: no nvcc was found"):
+    with pytest.raises(RuntimeError, match=r"no CUDA kernels: this gpumem was built without CUDA \(GPUMEM_CUDA=0"):
         gpumem.copy(np.zeros(3), device=device)
 
 

@@ -4,8 +4,10 @@
 
 static gm_status refuse(gm_failure *failure)
 {
-    snprintf(failure->text, sizeof failure->text,
-             "this gpumem was built without CUDA: no nvcc was found; build it again with GPUMEM_CUDA=1 to see why");
+    snprintf(
+        failure->text, sizeof failure->text,
+        "this gpumem was built without CUDA (GPUMEM_CUDA=0, or no nvcc was found); build it with GPUMEM_CUDA=1 to see "
+        "why");
     return failure->status = GM_NO_KERNELS;
 }
 
