@@ -131,6 +131,15 @@ def _device_of(x: Any) -> str:
     return "cuda" if hasattr(x, "__cuda_array_interface__") else "cpu"
 
 
+def _shape_of(x: Any, what: str) -> tuple[int, ...]:
+    shape = getattr(x, "shape", None)
+    if shape is None:
+        shape = getattr(x, "__cuda_array_interface__", {}).get("shape")
+    if shape is None:
+        raise UsageError(f"{what} does not say its shape: pass an array of its library's, not {type(x)}")
+    return tuple(map(operator.index, shape))
+
+
 def _stage_of(lesson: str, name: str, device: str) -> Stage:
     rows = stages(lesson, device)
     for row in rows:
@@ -260,11 +269,11 @@ def prepared(
         return lambda: operation(x, stage=stage, out=out, stream=stream)
     request = Request(
         row,
-        tuple(map(operator.index, x.shape)),
+        _shape_of(x, "x"),
         None if stride is None else operator.index(stride),
         operator.index(offset),
         operator.index(field),
-        None if index is None else tuple(map(operator.index, index.shape)),
+        None if index is None else _shape_of(index, "index"),
     )
     work = work_of(request)
     gathers = index if stage == "gather" else None

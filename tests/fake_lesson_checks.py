@@ -75,6 +75,21 @@ def test_a_result_is_of_its_own_and_out_must_not_share_memory():
     driver.run()
 
 
+def test_a_shape_is_found_or_asked_for():
+    class Bare:
+        """Only an interface."""
+
+        def __init__(self, array):
+            self.__cuda_array_interface__ = Lent(array).__cuda_array_interface__
+
+    x, out = np.arange(12, dtype="f4"), np.zeros(4, "f4")
+    gpumem.run("read", "strided", Bare(x), stride=3, out=Bare(out))
+    driver.run()
+    assert out.tolist() == [0, 3, 6, 9]
+    with pytest.raises(ValueError, match=r"index does not say its shape: pass an array .*, not <class 'list'>"):
+        gpumem.run("read", "gather", Lent(x), index=[0, 1])
+
+
 def test_sums_of_many_blocks_leave_no_memory_behind():
     driver.run()  # what a test before has given back
     memories = driver.memories
