@@ -21,7 +21,7 @@ SWEEP = (
 PLOT = (
     "gpumem plot copy.json\n"
     "gpumem plot copy.json -o curves.png\n"
-    "gpumem plot notebooks/data/h200/*.json --to figures --format png\n"
+    "gpumem plot notebooks/data/h200/ladder-*.json --to figures --format png\n"
     "gpumem plot before.json after.json --to ."
 )
 ROOFLINE = (
@@ -53,7 +53,7 @@ def register(command: Command, measuring: Callable[[Any], None], launched: Calla
     made = command("plot", "draw sweeps, ladders, benchmarks and traces from their files", PLOT)
     made.add_argument("files", nargs="+", type=Path, metavar="FILE", help="JSON that gpumem wrote")
     made.add_argument("--output", "-o", type=Path, metavar="FILE", help="the figure of one file: .svg, .png or .pdf")
-    made.add_argument("--to", type=Path, metavar="DIR", help="where to (beside each file)")
+    made.add_argument("--to", type=Path, metavar="DIR", help="where to (beside each file); made where it is not there")
     made.add_argument("--format", metavar="EXT", help="svg (default), png, pdf")
 
     made = command("roofline", "operations a byte, what binds a kernel on a device, and how fast it is here", ROOFLINE)
@@ -125,13 +125,17 @@ def run_plot(options: argparse.Namespace) -> None:
     pairs = []
     for path in options.files:
         to = options.output or (options.to or path.parent) / f"{path.stem}.{options.format or 'svg'}"
-        if not to.absolute().parent.is_dir():
+        folder = to.absolute().parent
+        to_be_made = options.to and not folder.exists() and folder.parent.is_dir()
+        if not (folder.is_dir() or to_be_made):
             raise UsageError(f"cannot write {to}: there is no such directory")
         if to.suffix != ".svg":  # pictures of traces need no matplotlib
             check_format(to)
         pairs.append((path, to))
     if len({to for _, to in pairs}) < len(pairs):
         raise UsageError("two of the files have the same name: draw them one at a time")
+    if options.to:
+        options.to.mkdir(exist_ok=True)
     for path, to in pairs:
         plot_file(path, to)
         print(to)

@@ -67,7 +67,7 @@ def test_counting_is_spread_over_processes(said):
         ((*SMALL, "--jobs", "2"), "for device='sim'"),
         ((*COUNTED, "--jobs", "0"), "--jobs 0"),
         (("plot", "/nowhere/a.json", "--to", "/tmp"), "cannot read"),
-        (("plot", DATA / "sweep-stride.json", "--to", "/nowhere"), "no such directory"),
+        (("plot", DATA / "sweep-stride.json", "--to", "/nowhere/at/all"), "no such directory"),
         (("plot", DATA / "sweep-stride.json", DATA / "sweep-stride.json", "--to", "/tmp"), "the same name"),
         (("plot", DATA / "sweep-stride.json", "--format", "xyz", "--to", "/tmp"), "must end in one of"),
         (("plot", DATA / "sweep-stride.json", "-o", "/tmp/a.xyz"), "must end in one of"),
@@ -87,6 +87,16 @@ def test_errors_are_one_line(said, arguments, text):
     assert (status, out) == (2, "")
     assert text in err
     assert err.count("\n") == 1
+
+
+def test_the_help_s_example_of_many_files_makes_its_folder(said, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    example = next(line for line in said("plot", "--help")[1].splitlines() if "*" in line)
+    _, command, pattern, *options = example.split()
+    monkeypatch.chdir(tmp_path)
+    files = sorted((DATA.parents[2] / pattern).parent.glob(Path(pattern).name))[:2]
+    assert said(command, *files, *options)[0] == 0
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [f"{path.stem}.png" for path in files]
 
 
 def test_a_stage_under_a_roof(said, tmp_path):
