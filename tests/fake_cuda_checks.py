@@ -840,8 +840,8 @@ def test_a_module_that_could_not_be_loaded_is_loaded_the_next_time(device):
         ),
         (
             222,
-            r"the CUDA driver is too old: it serves CUDA 13\.0 and the kernels were made by CUDA 1[2-9]\.\d+: update it, "
-            "or build gpumem with an older nvcc: cuModuleLoadData: ",
+            r"the CUDA driver is too old: it serves CUDA 13\.0 and the kernels were made by CUDA 1[2-9]\.\d+: "
+            "update it, or build gpumem with an older nvcc: cuModuleLoadData: ",
         ),
         (700, "a CUDA call failed: cuModuleLoadData: as it was told"),  # a kernel before this call, of anybody
         (2, "not enough memory on the CUDA device: cuModuleLoadData: "),
