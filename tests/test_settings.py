@@ -31,6 +31,10 @@ for dtype in ["u1", "u2", "V3", "u4", "u8", "V12", "V16"]:
                 assert gpumem.copy(view, stage=stage).tobytes() == view.tobytes(), (stage, dtype)
         planes = gpumem.to_soa(x)
         assert gpumem.to_aos(list(planes)).tobytes() == x.tobytes()
+    for n in (130, 512, 2053 if size > 1 else 3001):  # the last: past the caches
+        x = np.ndarray((n, n), dtype, bytearray(rng.bytes(size * n * n)))
+        expected = x.T.tobytes()
+        assert gpumem.transpose(x, out=x).tobytes() == expected, (n, dtype)
 for dtype in "?bhilBHILefdFD":
     for shape in [(1000,), (37, 41), (5, 6, 70)]:
         x = rng.integers(0, 2, shape).astype(dtype)

@@ -138,6 +138,35 @@ GM_INLINE void square_block(int item, char *a, int64_t row_a, char *b, int64_t r
     }
 }
 
+#else
+#    define SQUARE_ROWS(item) (GM_VECTOR / (item))
+
+/* As many square tiles as make a line. */
+GM_INLINE void square_block(int item, char *a, int64_t row_a, char *b, int64_t row_b)
+{
+    const int p = 16 / item;
+    for (int at = 0; at < 64; at += GM_VECTOR, a += GM_VECTOR, b += SQUARE_ROWS(item) * row_b) {
+        vec of_a[LANES][16], of_b[LANES][16];
+        int64_t to_a[GM_VECTOR], to_b[GM_VECTOR];
+        GM_UNROLL for (int l = 0; l < LANES; l++)
+        {
+            GM_UNROLL for (int i = 0; i < p; i++)
+            {
+                const int64_t r = l * p + i;
+                of_a[l][i] = load(a + r * row_a);
+                of_b[l][i] = load(b + r * row_b);
+                to_a[r] = r * row_a;
+                to_b[r] = r * row_b;
+            }
+            turn_items(item, p, of_a[l]);
+            turn_items(item, p, of_b[l]);
+        }
+        store_columns(item, of_a, b, to_b);
+        store_columns(item, of_b, a, to_a);
+    }
+}
+#endif
+
 /* Items that fill no block, one by one. */
 GM_INLINE void square_items(int item, char *a, int64_t row_a, int64_t rows, int64_t cols, char *b, int64_t row_b)
 {
@@ -238,9 +267,12 @@ GM_INLINE void square_exchange(int item, const gm_pairs *p, char *lower, int64_t
 /* A line of scratch to the array, and another one in its stead. */
 GM_INLINE void square_line(char *scratch, char *to, const char *from)
 {
-    vec v = load(scratch);
-    store(scratch, load(from));
-    store(to, v);
+    GM_UNROLL for (int k = 0; k < 64; k += GM_VECTOR)
+    {
+        vec v = load(scratch + k);
+        store(scratch + k, load(from + k));
+        store(to + k, v);
+    }
 }
 
 /* What scratch holds goes to the upper tile, the next one's rows come in. */
@@ -269,11 +301,10 @@ GM_INLINE void square_replace(int item, const gm_pairs *p, char *upper, int64_t 
 GM_INLINE void pairs_of(int item, const gm_pairs *p)
 {
     enum { SLACK = 128 };
-    const int64_t strip = 64 / item * p->side * item / 64;
     square_ahead next = {.pairs = p, .pair = -1, .lower = 1, .start = p->upper};
 
     square_next_row(item, &next);
-    square_fetch_rows(item, &next, strip + SLACK);
+    square_fetch_rows(item, &next, p->side + SLACK);
     for (int64_t i = 0; i < p->side; i++) {
         square_fetch_rows(item, &next, square_columns(p, 0) * item / 64);
         memcpy(p->scratch + i * p->pitch, p->upper + i * p->row, (size_t)(square_columns(p, 0) * item));
@@ -285,23 +316,13 @@ GM_INLINE void pairs_of(int item, const gm_pairs *p)
     }
 }
 
-#    define GM_PAIRS(item)                                                                                             \
-        static void pairs_##item(const gm_pairs *pairs)                                                                \
-        {                                                                                                              \
-            pairs_of(item, pairs);                                                                                     \
-        }
+#define GM_PAIRS(item)                                                                                                 \
+    static void pairs_##item(const gm_pairs *pairs)                                                                    \
+    {                                                                                                                  \
+        pairs_of(item, pairs);                                                                                         \
+    }
 GM_PAIRS(1)
 GM_PAIRS(2)
 GM_PAIRS(4)
 GM_PAIRS(8)
 GM_PAIRS(16)
-#    define GM_PAIRS_KERNELS                                                                                           \
-        {                                                                                                              \
-            pairs_1, pairs_2, pairs_4, pairs_8, pairs_16                                                               \
-        }
-#else
-#    define GM_PAIRS_KERNELS                                                                                           \
-        {                                                                                                              \
-            NULL                                                                                                       \
-        }
-#endif

@@ -137,8 +137,8 @@ typedef struct gm_tile_kernels {
     gm_matrix_fn *matrix[GM_TILE_SIZES]; /* by log2 of the item */
     gm_strip_fn *strip[GM_TILE_SIZES];   /* vector / item rows */
     gm_panel_fn *panel[GM_TILE_SIZES];
-    gm_panel_fn *dense[GM_TILE_SIZES];  /* of rows that lie evenly, from lines to lines, in scratch; NULL: none here */
-    gm_pairs_fn *pairs[GM_TILE_SIZES];  /* NULL: none here */
+    gm_panel_fn *dense[GM_TILE_SIZES]; /* of rows that lie evenly, from lines to lines, in scratch; NULL: none here */
+    gm_pairs_fn *pairs[GM_TILE_SIZES];
     gm_strip_fn *items;                 /* items of any size, at any steps; GM_ITEM_ROWS rows */
     void (*flush_all)(gm_flush *flush); /* the rest of a block */
     /* A copy past the caches; `next`: the run to be copied after this one, to be fetched, or NULL. */

@@ -883,7 +883,7 @@ static const gm_tile_kernels tile_kernels = {
     {strip_1, strip_2, strip_4, strip_8, strip_16},
     {panel_1, panel_2, panel_4, panel_8, panel_16},
     GM_DENSE_PANELS,
-    GM_PAIRS_KERNELS,
+    {pairs_1, pairs_2, pairs_4, pairs_8, pairs_16},
     strip_items,
     flush_all,
     stream,
