@@ -85,13 +85,23 @@ def test_runs_larger_than_a_last_cache(run):
             assert (outside == 0xA5).all(), axes
 
 
-@pytest.mark.parametrize("dtype", ["u1", "u2", "f4"])
-@pytest.mark.parametrize("first,last", [(7, 9), (5, 6), (16, 16), (31, 15)])
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8"])
+@pytest.mark.parametrize("first,last", [(7, 9), (5, 6), (16, 16), (31, 15), (2, 33)])
 def test_two_short_axes_about_a_long_one(dtype, first, last):
-    """Both are woven into it, by way of slabs: small ones, long ones, and a short one at the end."""
-    for size in (1 << 20, 20 << 20):
-        x = random_bytes((first, size // (first * last * np.dtype(dtype).itemsize) | 1, last), dtype)
-        assert same(gpumem.transpose(x), x.T)
+    """Both are woven into it, by way of slabs: whatever lines both sides begin in, alone and in batches."""
+    size = np.dtype(dtype).itemsize
+    for total, (start, begin) in itertools.product((1 << 20, 20 << 20), ((0, 0), (16, 40))):
+        shape = (first, total // (first * last * size) | 1, last)
+        raw = random_bytes((int(np.prod(shape)) * size + 64,), "u1")
+        x = raw[start : start + raw.size - 64].view(dtype).reshape(shape)
+        fenced = np.full(x.nbytes + 128, 0xA5, "u1")
+        out = fenced[begin : begin + x.nbytes].view(dtype).reshape(shape[::-1])
+        gpumem.transpose(x, out=out)
+        assert same(out, x.T)
+        outside = np.concatenate((fenced[:begin], fenced[begin + x.nbytes :]))
+        assert (outside == 0xA5).all()
+    batch = random_bytes((3, first, 40_000 // size, last), dtype)
+    assert same(gpumem.permute_dims(batch, (0, 3, 2, 1)), batch.transpose(0, 3, 2, 1))
 
 
 @pytest.mark.parametrize("stage", STAGES)

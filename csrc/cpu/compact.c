@@ -12,32 +12,19 @@
 enum {
     LOOSE = 8,        /* items: at steps of up to so many, a copy row by row is fast */
     SLAB = 512 << 10, /* bytes: half of a second-level cache */
-    LONG_SLAB = 2 << 20,
-    LEAST = 64 << 10,   /* bytes: less is not worth two steps */
-    LONG_ROW = 4 << 10, /* bytes that make a weave worth it */
-    VERY_SHORT = 4,     /* items */
-    RUN = 1 << 10,      /* bytes that a slab's runs in the destination should have */
+    LEAST = 64 << 10, /* bytes: less is not worth two steps */
+    RUN = 1 << 10,    /* bytes that a slab's runs in the destination should have */
 };
 
 /* The axes of a slab, innermost first; of those in `firm` it has at least a run each. */
 typedef struct layout {
     int order[GM_MAX_NDIM];
     uint64_t firm;
-    int64_t most; /* bytes of a slab */
 } layout;
-
-/* Of slabs whose rows are woven. The ends of rows move item by item: in slabs that fit the second cache they take a
- * quarter of the time, so these may be as large as a share of the last one. Each thread still gets several. */
-static int64_t most_of_weaves(const gm_cpu *cpu, const gm_plan *plan)
-{
-    int64_t threads = atomic_load(&cpu->threads), total = plan->items * plan->item;
-    int64_t most = gm_least(LONG_SLAB, gm_least(cpu->l3_bytes, total) / (4 * threads));
-    return most > SLAB ? most : SLAB;
-}
 
 /* Innermost the axis of the source's smallest steps, which are small, but not one item; and not along the destination's
  * runs, where no step in between is needed. */
-static int lay_out_gaps(layout *l, const gm_plan *plan)
+static int lay_out(layout *l, const gm_plan *plan)
 {
     for (int k = 0; k < plan->naxes; k++) {
         int i = k;
@@ -50,60 +37,27 @@ static int lay_out_gaps(layout *l, const gm_plan *plan)
         step > LOOSE * plan->item)
         return 0;
     l->firm = UINT64_C(1) << plan->dst_axis;
-    l->most = SLAB;
     return 1;
 }
 
-/* Innermost the long axis, then the destination's short one, then the source's: if a slab's rows will be long. Where
- * both are very short, or items large, byte shuffles and small tiles take one step and are faster; so they are from a
- * slab's size on, but for bytes. */
-static int lay_out_weaves(layout *l, const gm_cpu *cpu, const gm_plan *plan)
-{
-    int s = plan->src_axis, d = plan->dst_axis, n = 0;
-    l->most = most_of_weaves(cpu, plan);
-    if (!cpu->isa->thin || !cpu->isa->thin->weaves || s < 0 || d < 0 || plan->axis[s].len > GM_WEAVE_MOST ||
-        plan->axis[d].len > GM_WEAVE_MOST ||
-        plan->axis[s].len * plan->axis[d].len * LONG_ROW > (plan->item == 1 ? l->most : SLAB) ||
-        (plan->axis[s].len <= VERY_SHORT && plan->axis[d].len <= VERY_SHORT) || plan->item >= 8)
-        return 0;
-    while (n < plan->naxes &&
-           (plan->axis[n].src != plan->axis[s].len * plan->item || plan->axis[n].dst != plan->axis[d].len * plan->item))
-        n++;
-    if (n == plan->naxes)
-        return 0;
-    l->order[0] = n;
-    l->order[1] = d;
-    l->order[2] = s;
-    for (int k = 0, i = 3; k < plan->naxes; k++)
-        if (k != n && k != d && k != s)
-            l->order[i++] = k;
-    l->firm = UINT64_C(1) << d | UINT64_C(1) << s;
-    return 1;
-}
-
-static int lay_out(layout *l, const gm_cpu *cpu, const gm_plan *plan)
-{
-    return lay_out_weaves(l, cpu, plan) || lay_out_gaps(l, plan);
-}
-
-int gm_compact_suits(const gm_cpu *cpu, const gm_plan *plan)
+int gm_compact_suits(const gm_plan *plan)
 {
     layout l;
-    return plan->items * plan->item >= LEAST && lay_out(&l, cpu, plan);
+    return plan->items * plan->item >= LEAST && lay_out(&l, plan);
 }
 
-/* The lengths of a slab of up to `most` bytes. Returns its bytes. */
-static int64_t cut_slab(const gm_plan *plan, const layout *l, int64_t most, int64_t *extent)
+/* The lengths of a slab. Returns its bytes. */
+static int64_t cut_slab(const gm_plan *plan, const layout *l, int64_t *extent)
 {
     int64_t bytes = plan->item;
     for (int i = 0; i < 2 * plan->naxes; i++) {
         int k = l->order[i % plan->naxes], firm = l->firm >> k & 1;
         if (firm != (i < plan->naxes))
             continue;
-        extent[k] = gm_least(plan->axis[k].len, firm ? RUN / plan->item : bytes < most ? most / bytes : 1);
+        extent[k] = gm_least(plan->axis[k].len, firm ? RUN / plan->item : bytes < SLAB ? SLAB / bytes : 1);
         bytes *= extent[k];
     }
-    int64_t *run = &extent[plan->dst_axis], grown = gm_least(plan->axis[plan->dst_axis].len, *run * (most / bytes));
+    int64_t *run = &extent[plan->dst_axis], grown = gm_least(plan->axis[plan->dst_axis].len, *run * (SLAB / bytes));
     if (grown > *run) {
         bytes = bytes / *run * grown;
         *run = grown;
@@ -181,9 +135,9 @@ gm_status gm_move_compact(const gm_cpu *cpu, const gm_plan *plan, char *dst, con
         .src = src + plan->src_start,
     };
     atomic_init(&job.cpu.threads, 1);
-    if (!lay_out(&job.layout, cpu, plan))
+    if (!lay_out(&job.layout, plan))
         return gm_move_naive(cpu, plan, dst, src);
-    job.slab_bytes = (cut_slab(plan, &job.layout, job.layout.most, job.extent) + 4095) / 4096 * 4096;
+    job.slab_bytes = (cut_slab(plan, &job.layout, job.extent) + 4095) / 4096 * 4096;
     for (int k = 0; k < plan->naxes; k++)
         job.slabs *= (plan->axis[k].len + job.extent[k] - 1) / job.extent[k];
     int threads = job.slabs < how->threads ? (int)job.slabs : how->threads;

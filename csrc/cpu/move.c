@@ -7,6 +7,7 @@
 #include "thin.h"
 #include "tile_move.h"
 #include "matrices.h"
+#include "middle.h"
 #include "weave.h"
 #include <stdatomic.h>
 
@@ -73,10 +74,11 @@ gm_status gm_move_tuned(const gm_cpu *cpu, const gm_plan *plan, char *dst, const
         gm_move_matrices(cpu, plan, dst, src, how.threads);
         return GM_OK;
     }
-    int compact = gm_compact_suits(cpu, plan);
-    if (gm_thin_suits(plan) && !(compact && plan->family == GM_TILE))
+    if (gm_middle_suits(cpu, plan))
+        return gm_move_middle(cpu, plan, dst, src, large, how.threads);
+    if (gm_thin_suits(plan))
         return gm_move_thin(cpu, plan, dst, src);
-    if (compact)
+    if (gm_compact_suits(plan))
         return gm_move_compact(cpu, plan, dst, src, &how);
     return move(cpu, plan, dst, src, &how);
 }

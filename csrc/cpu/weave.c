@@ -1,4 +1,5 @@
 #include "weave.h"
+#include "../base/integers.h"
 #include "isa.h"
 #include "pool.h"
 #include "strided.h"
@@ -15,18 +16,9 @@ enum {
     SHORT_ROW = 4 << 10, /* bytes: the ends of shorter rows, which move item by item, would weigh too much */
 };
 
-/* The tables of tiles whose stream and rows begin with a line. */
-typedef struct weave_shape {
-    int row[GM_WEAVE_MOST]; /* of each vector */
-    uint64_t turns[GM_WEAVE_STAGES];
-    uint8_t before[GM_WEAVE_MOST][LINE];
-    uint8_t after[GM_WEAVE_MOST][2 * LINE]; /* of the vector before, and of this one */
-} weave_shape;
-
 typedef struct weave_job {
-    const weave_shape *shape;
+    const gm_weave_shape *shape;
     const gm_thin_kernels *kernels;
-    const gm_weave_kernel *kernel;
     int unweaves, streams;
     int64_t item, k, lanes, n; /* lanes: items of a vector; n: of a row */
     int64_t pitch;             /* bytes from row to row; positions of the stream are k items apart */
@@ -65,9 +57,9 @@ static void pick(uint8_t *picks, const uint8_t *lane_at, int item, int first)
  * the remainder q mod c, once for each g. Taking lane q / c * c + (q + g) % c into lane q spreads the remainders, and
  * then lane q, turned on by q mod c along g and by q / c / (L / c) modulo m along i, has row
  * g + c * (i * (L / c) mod m) in vector g * m + i. */
-static void make_shape(const weave_job *job, weave_shape *shape)
+static void make_shape(gm_weave_shape *shape)
 {
-    int item = (int)job->item, k = (int)job->k, L = (int)job->lanes, c = job->kernel->c, m = job->kernel->m;
+    int item = (int)shape->item, k = (int)shape->k, L = LINE / item, c = shape->kernel->c, m = shape->kernel->m;
     int backwards = inverse(L / c, m), along_g[LINE], along_i[LINE];
     uint8_t order[LINE], spread[LINE];
 
@@ -77,37 +69,59 @@ static void make_shape(const weave_job *job, weave_shape *shape)
         along_g[q] = q % c;
         along_i[q] = q / c * backwards % m;
         for (int by = 1; by < c; by *= 2)
-            *turn++ |= (job->unweaves ? along_g[q] : c - along_g[q]) & by ? bytes : 0;
+            *turn++ |= (shape->unweaves ? along_g[q] : c - along_g[q]) & by ? bytes : 0;
         for (int by = 1; by < m; by *= 2)
-            *turn++ |= (job->unweaves || !along_i[q] ? along_i[q] : m - along_i[q]) & by ? bytes : 0;
+            *turn++ |= (shape->unweaves || !along_i[q] ? along_i[q] : m - along_i[q]) & by ? bytes : 0;
     }
     for (int v = 0; v < k; v++) {
         int g = v / m, i = v % m, row = shape->row[v] = g + c * (i * (L / c) % m);
         for (int q = 0; q < L; q++) {
             int from_g = (g - along_g[q]) & (c - 1), from_i = i - along_i[q] + (i < along_i[q] ? m : 0);
             int position = (int)((unsigned)((from_g * m + from_i) * L + (q & -c) + g - row) / (unsigned)k);
-            order[job->unweaves ? position : q] = (uint8_t)(job->unweaves ? q : position);
-            spread[q] = (uint8_t)((q & -c) + ((job->unweaves ? q + g : q - g) & (c - 1)));
+            order[shape->unweaves ? position : q] = (uint8_t)(shape->unweaves ? q : position);
+            spread[q] = (uint8_t)((q & -c) + ((shape->unweaves ? q + g : q - g) & (c - 1)));
         }
         /* Before a row's vector stands its own of the last tile, before the stream's the last one of that tile. */
-        pick(shape->before[v], job->unweaves ? spread : order, item, 0);
-        pick(shape->after[v] + LINE, job->unweaves ? order : spread, item, LINE);
-        pick(job->unweaves ? shape->after[v] : shape->after[(v + 1) % k], job->unweaves ? order : spread, item, 0);
+        pick(shape->before[v], shape->unweaves ? spread : order, item, 0);
+        pick(shape->after[v] + LINE, shape->unweaves ? order : spread, item, LINE);
+        pick(shape->unweaves ? shape->after[v] : shape->after[(v + 1) % k], shape->unweaves ? order : spread, item, 0);
     }
 }
 
-/* The tables for one stream and its rows: the shape's, moved to where those lie within their lines. */
-static void make_tables(const weave_job *job, gm_weave *w, const char *dst, const char *src)
+static const gm_weave_kernel *find_kernel(const gm_cpu *cpu, int64_t item, int64_t k)
 {
-    const weave_shape *shape = job->shape;
-    const char *stream = job->unweaves ? src : dst, *rows = job->unweaves ? dst : src;
+    const gm_weave_kernel *kernel = cpu->isa->thin ? cpu->isa->thin->weaves : NULL;
+    if (!kernel || item > 8 || (item & (item - 1)))
+        return NULL;
+    int64_t c = gm_least(k & -k, LINE / item);
+    while (kernel->c && (kernel->c != c || kernel->c * kernel->m != k))
+        kernel++;
+    return kernel->c ? kernel : NULL;
+}
 
-    w->streams = job->streams;
+int gm_weave_shape_make(gm_weave_shape *shape, const gm_cpu *cpu, int64_t item, int64_t k, int unweaves)
+{
+    shape->kernel = find_kernel(cpu, item, k);
+    shape->unweaves = unweaves;
+    shape->item = item;
+    shape->k = k;
+    if (shape->kernel)
+        make_shape(shape);
+    return shape->kernel != NULL;
+}
+
+void gm_weave_place(gm_weave *w, const gm_weave_shape *shape, const char *dst, const char *src, int64_t pitch,
+                    int streams)
+{
+    const char *stream = shape->unweaves ? src : dst, *rows = shape->unweaves ? dst : src;
+
+    w->streams = streams;
+    w->aligned = line_of(rows) == 0 && pitch % LINE == 0;
     w->carry = w->carried[0];
     memcpy(w->turns, shape->turns, sizeof w->turns);
-    for (int v = 0; v < job->k; v++) {
-        const char *row = rows + shape->row[v] * job->pitch;
-        int64_t from = line_of(job->unweaves ? stream : row), to = line_of(job->unweaves ? row : stream);
+    for (int v = 0; v < shape->k; v++) {
+        const char *row = rows + shape->row[v] * pitch;
+        int64_t from = line_of(shape->unweaves ? stream : row), to = line_of(shape->unweaves ? row : stream);
         w->row[v] = row - line_of(row) - (rows - line_of(rows));
         for (int b = 0; b < LINE; b++)
             w->before[v][b] = (uint8_t)(shape->before[v][b] + from);
@@ -165,7 +179,7 @@ static void body(void *ctx, int part)
     gm_weave weave;
     int64_t made_for = -1;
     int64_t dst_tile = LINE * (job->unweaves ? 1 : job->k), src_tile = LINE * (job->unweaves ? job->k : 1);
-    gm_weave_fn *run = job->unweaves ? job->kernel->unweave : job->kernel->weave;
+    gm_weave_fn *run = job->unweaves ? job->shape->kernel->unweave : job->shape->kernel->weave;
 
     (void)part;
     for (int64_t next; (next = atomic_fetch_add(&job->next, 1)) < job->count;) {
@@ -179,7 +193,7 @@ static void body(void *ctx, int part)
             src += i * job->outer[k].src;
         }
         if (made_for != line_of(dst) * LINE + line_of(src)) {
-            make_tables(job, &weave, dst, src);
+            gm_weave_place(&weave, job->shape, dst, src, job->pitch, job->streams);
             made_for = line_of(dst) * LINE + line_of(src);
         }
         safe_tiles(job, src, &first, &last);
@@ -193,22 +207,11 @@ static void body(void *ctx, int part)
     job->kernels->fence();
 }
 
-static const gm_weave_kernel *find_kernel(const gm_weave_kernel *kernel, int64_t k, int64_t lanes)
-{
-    int64_t c = k & -k;
-    if (c > lanes)
-        c = lanes;
-    while (kernel->c && (kernel->c != c || kernel->c * kernel->m != k))
-        kernel++;
-    return kernel->c ? kernel : NULL;
-}
-
 /* What `plan` is if it is a weave: everything but how it is shared out. 0 if it is none. */
 static int recognise(weave_job *job, const gm_cpu *cpu, const gm_plan *plan)
 {
     *job = (weave_job){.kernels = cpu->isa->thin, .item = plan->item};
-    if (!job->kernels || !job->kernels->weaves || plan->src_axis < 0 || plan->dst_axis < 0 || plan->item > 8 ||
-        (plan->item & (plan->item - 1)))
+    if (plan->src_axis < 0 || plan->dst_axis < 0)
         return 0;
     const gm_axis *s = &plan->axis[plan->src_axis], *d = &plan->axis[plan->dst_axis];
     job->unweaves = s->len <= GM_WEAVE_MOST;
@@ -218,10 +221,7 @@ static int recognise(weave_job *job, const gm_cpu *cpu, const gm_plan *plan)
     job->n = job->unweaves ? d->len : s->len;
     job->pitch = job->unweaves ? s->dst : d->src;
     job->lanes = LINE / plan->item;
-    if (job->k > GM_WEAVE_MOST || job->n * plan->item < SHORT_ROW)
-        return 0;
-    job->kernel = find_kernel(job->kernels->weaves, job->k, job->lanes);
-    return job->kernel != NULL;
+    return job->k <= GM_WEAVE_MOST && job->n * plan->item >= SHORT_ROW && find_kernel(cpu, plan->item, job->k);
 }
 
 int gm_weave_suits(const gm_cpu *cpu, const gm_plan *plan)
@@ -232,11 +232,10 @@ int gm_weave_suits(const gm_cpu *cpu, const gm_plan *plan)
 
 void gm_move_weave(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src, int streams)
 {
-    weave_shape shape;
+    gm_weave_shape shape;
     weave_job job;
-    if (!recognise(&job, cpu, plan))
+    if (!recognise(&job, cpu, plan) || !gm_weave_shape_make(&shape, cpu, job.item, job.k, job.unweaves))
         return;
-    make_shape(&job, &shape);
     job.shape = &shape;
     job.dst = dst + plan->dst_start;
     job.src = src + plan->src_start;

@@ -20,6 +20,7 @@ typedef struct gm_weave {
     uint8_t *carry; /* the former: the vectors of the last tile, which there are too few registers for */
     uint64_t turns[GM_WEAVE_STAGES]; /* stage by stage, the bytes that move on by 1, 2, 4 ... vectors */
     int streams;                     /* past the caches */
+    int aligned;                     /* every row begins with a line */
     int64_t row[GM_WEAVE_MOST];      /* where the row of each vector starts, rounded down to a line */
 } gm_weave;
 
@@ -32,6 +33,24 @@ typedef struct gm_weave_kernel {
     int c, m;
     gm_weave_fn *weave, *unweave;
 } gm_weave_kernel;
+
+/* Weaves of k rows, or unweaves, wherever they lie: the tables of tiles whose stream and rows begin with a line. */
+typedef struct gm_weave_shape {
+    const gm_weave_kernel *kernel;
+    int unweaves;
+    int64_t item, k;
+    int row[GM_WEAVE_MOST]; /* of each vector */
+    uint64_t turns[GM_WEAVE_STAGES];
+    uint8_t before[GM_WEAVE_MOST][64];
+    uint8_t after[GM_WEAVE_MOST][2 * 64]; /* of the vector before, and of this one */
+} gm_weave_shape;
+
+/* 0 if there is no such kernel here. */
+int gm_weave_shape_make(gm_weave_shape *shape, const gm_cpu *cpu, int64_t item, int64_t k, int unweaves);
+
+/* The tables for one stream and its rows, `pitch` bytes apart: the shape's, moved to where those lie in their lines. */
+void gm_weave_place(gm_weave *weave, const gm_weave_shape *shape, const char *dst, const char *src, int64_t pitch,
+                    int streams);
 
 /* Whether gm_move_weave is the better way to execute a plan. */
 int gm_weave_suits(const gm_cpu *cpu, const gm_plan *plan);

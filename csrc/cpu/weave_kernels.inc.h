@@ -37,9 +37,11 @@ GM_INLINE void weave_rotate(int c, int m, const gm_weave *w, __m512i *v)
     }
 }
 
-GM_INLINE __m512i weave_pick(__m512i a, const uint8_t *picks, __m512i b)
+/* One: all picks are out of `a`, whichever of the two they say. */
+GM_INLINE __m512i weave_pick(int one, __m512i a, const uint8_t *picks, __m512i b)
 {
-    return _mm512_permutex2var_epi8(a, _mm512_load_si512(picks), b);
+    __m512i from = _mm512_load_si512(picks);
+    return one ? _mm512_permutexvar_epi8(from, a) : _mm512_permutex2var_epi8(a, from, b);
 }
 
 GM_INLINE void weave_store(int streams, char *to, __m512i line)
@@ -53,40 +55,41 @@ GM_INLINE void weave_store(int streams, char *to, __m512i line)
 /* The lines of a tile on their way to the rows. What is asked for far ahead goes into the second-level cache: the
  * buffers of the first one's misses, which the next loads need, are too few for it. Long tiles ask for every fourth
  * line, so that every page is begun in time; the hardware fetches the others while the tile is turned. */
-GM_INLINE void unweave_lines(int k, const gm_weave *w, int streams, char *dst, const __m512i *v, const char *ahead)
+GM_INLINE void unweave_lines(int k, const gm_weave *w, int aligned, char *dst, const __m512i *v, const char *ahead)
 {
     __m512i *carry = (__m512i *)w->carry;
     GM_UNROLL for (int i = 0; i < k; i++)
     {
         if (k <= WEAVE_FEW || i % 4 == 0)
             _mm_prefetch(ahead + 64 * i, _MM_HINT_T1);
-        weave_store(streams, dst + w->row[i], weave_pick(carry[i], w->after[i], v[i]));
-        carry[i] = v[i];
+        weave_store(w->streams, dst + w->row[i], weave_pick(aligned, aligned ? v[i] : carry[i], w->after[i], v[i]));
+        if (!aligned)
+            carry[i] = v[i];
     }
 }
 
 GM_INLINE void unweave_of(int c, int m, const gm_weave *w, char *dst, const char *src, int64_t tiles)
 {
-    const int k = c * m, streams = w->streams;
+    const int k = c * m, aligned = w->aligned;
     __m512i v[GM_WEAVE_MOST], line = _mm512_load_si512(src);
     for (int64_t t = 0; t < tiles; t++, dst += 64, src += 64 * k) {
         GM_UNROLL for (int i = 0; i < k; i++)
         {
             __m512i next = _mm512_load_si512(src + 64 * (i + 1));
-            v[i] = weave_pick(line, w->before[i], next);
+            v[i] = weave_pick(0, line, w->before[i], next);
             line = next;
         }
         weave_rotate(c, m, w, v);
         if (t == 0)
             GM_UNROLL for (int i = 0; i < k; i++) _mm512_store_si512(w->carry + 64 * i, v[i]);
-        else if (streams)
+        else if (aligned)
             unweave_lines(k, w, 1, dst, v, src + WEAVE_AHEAD);
         else
             unweave_lines(k, w, 0, dst, v, src + WEAVE_AHEAD);
     }
 }
 
-GM_INLINE void weave_of(int c, int m, const gm_weave *w, char *dst, const char *src, int64_t tiles)
+GM_INLINE void weave_tiles(int c, int m, int aligned, const gm_weave *w, char *dst, const char *src, int64_t tiles)
 {
     const int k = c * m;
     __m512i v[GM_WEAVE_MOST], carry = _mm512_setzero_si512();
@@ -95,16 +98,25 @@ GM_INLINE void weave_of(int c, int m, const gm_weave *w, char *dst, const char *
         {
             const char *row = src + w->row[i];
             _mm_prefetch(row + WEAVE_ROW_AHEAD, _MM_HINT_T1);
-            v[i] = weave_pick(_mm512_load_si512(row), w->before[i], _mm512_load_si512(row + 64));
+            __m512i line = _mm512_load_si512(row);
+            v[i] = weave_pick(aligned, line, w->before[i], aligned ? line : _mm512_load_si512(row + 64));
         }
         weave_rotate(c, m, w, v);
         GM_UNROLL for (int i = 0; i < k; i++)
         {
             if (t > 0)
-                weave_store(w->streams, dst + 64 * i, weave_pick(carry, w->after[i], v[i]));
+                weave_store(w->streams, dst + 64 * i, weave_pick(0, carry, w->after[i], v[i]));
             carry = v[i];
         }
     }
+}
+
+GM_INLINE void weave_of(int c, int m, const gm_weave *w, char *dst, const char *src, int64_t tiles)
+{
+    if (w->aligned)
+        weave_tiles(c, m, 1, w, dst, src, tiles);
+    else
+        weave_tiles(c, m, 0, w, dst, src, tiles);
 }
 
 #    define WEAVE(c, m)                                                                                                \
