@@ -82,3 +82,28 @@ def test_it_is_c_as_ours_is(tree):
     folder, _ = tree
     shutil.copy(ROOT / ".clang-format", folder)
     subprocess.run([formatter, "--dry-run", "-Werror", "csrc/cpu/runs.c", "csrc/base/stages.h"], cwd=folder, check=True)
+
+
+# What "Where things are" says: the folders that a folder's files may include from.
+BELOW = {
+    "base": set(),
+    "cpu": {"base"},
+    "simt": {"base"},
+    "kernels": {"base"},
+    "cuda": {"base", "kernels"},
+    "bind": {"base", "cpu", "cuda", "simt"},
+}
+
+
+@pytest.mark.parametrize("folder", BELOW)
+def test_arrows_point_down_only(folder):
+    files = [path for path in (ROOT / "csrc" / folder).iterdir() if path.suffix not in (".orig", ".swp")]
+    text = "\n".join(path.read_text() for path in files)
+    included = set(re.findall(r'#include "\.\./(\w+)/', text))
+    assert included <= BELOW[folder]
+    assert folder == "bind" or not re.search(r"#include <(Python|numpy/\w+)\.h>", text)
+    assert folder in ("cuda", "kernels") or "#include <cuda" not in text
+
+
+def test_every_folder_has_its_place():
+    assert {path.name for path in (ROOT / "csrc").iterdir() if path.is_dir()} == set(BELOW)
