@@ -2,6 +2,7 @@
 #include "../base/integers.h"
 #include "backend.h"
 #include "batch.h"
+#include "fit.h"
 #include "images.h"
 #include "lesson.h"
 #include "matrix.h"
@@ -76,6 +77,17 @@ static int move_batch(const gm_movement *move, gm_prepared *to)
     return prepared(to, gm_entry_find("move_batch"), made.blocks, made.threads, made.shared, 0);
 }
 
+static int move_fit(const gm_movement *move, gm_prepared *to)
+{
+    gm_fit_launch made;
+
+    if (!gm_fit_make(&made, move->plan, move->unit, move->dst, move->src) || !gm_fit_suits(&made))
+        return 0;
+    to->parameter.fit = made.fit;
+    return prepared(to, gm_entry_sized(made.large ? "move_fit_large" : "move_fit", move->unit), made.blocks,
+                    made.threads, made.shared, 0);
+}
+
 static int move_planes(const gm_movement *move, gm_prepared *to)
 {
     gm_planes_launch made;
@@ -126,7 +138,7 @@ static int move_general(const gm_movement *move, gm_prepared *to)
 /* The launch for a plan: only what bounds the source depends on more of an address than its place in a line. */
 static gm_prepared *prepare(const gm_gpu *gpu, const gm_plan *plan, char *dst, const char *src)
 {
-    static gm_family_fn *const families[] = {move_flat,   move_rows,   move_weave, move_batch,
+    static gm_family_fn *const families[] = {move_flat,   move_rows,   move_weave, move_batch,  move_fit,
                                              move_planes, move_matrix, move_tile,  move_general};
     const int64_t words[] = {plan->item, (uintptr_t)dst % GM_WORK_LINE, (uintptr_t)src % GM_WORK_LINE};
     gm_work work;

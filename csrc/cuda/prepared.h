@@ -4,6 +4,7 @@
 #include "gpu.h"
 #include "../base/array.h"
 #include "../kernels/batch.h"
+#include "../kernels/fit.h"
 #include "../kernels/matrix.h"
 #include "../kernels/planes.h"
 #include "../kernels/rows.h"
@@ -41,6 +42,7 @@ typedef struct gm_prepared {
         gm_rows rows;
         gm_weave weave;
         gm_batch batch;
+        gm_fit fit;
         gm_planes planes;
         gm_matrix matrix;
         gm_tile tile;

@@ -12,6 +12,7 @@
 #include "../../csrc/kernels/sum_run.cu"
 #include "../../csrc/kernels/planes.cu"
 #include "../../csrc/kernels/batch.cu"
+#include "../../csrc/kernels/fit.cu"
 #include "../../csrc/kernels/tile.cu"
 #undef GM_KERNEL
 #undef GM_KERNELS
@@ -22,6 +23,7 @@ extern "C" {
 #include "../../csrc/cuda/rows.h"
 #include "../../csrc/cuda/planes.h"
 #include "../../csrc/cuda/batch.h"
+#include "../../csrc/cuda/fit.h"
 #include "../../csrc/cuda/tile.h"
 #include "../../csrc/cuda/walk.h"
 #include "../../csrc/cuda/weave.h"
@@ -48,23 +50,33 @@ struct gm_case {
 // Shapes that tiles, thin arrays, small matrices and long rows are made for; steps with gaps, reversed axes, any start.
 // From kind 6 on dense permutations that move the last axis: matrices; kind 8 has whole vectors everywhere, kind 9
 // records of few fields, kind 10 bytes of two to four fields in whole vectors, perhaps with an axis beside them, kind
-// 11 batches of small permutes of bytes.
+// 11 batches of small permutes of bytes, kind 12 matrices of short columns of whole vectors.
 static gm_case draw_case()
 {
     static const int items[] = {1, 2, 4, 8, 16, 3, 12, 24, 6, 32, 80, 300};
     enum { MOST_BYTES = 400000 };
     gm_case made = {};
     int64_t count = 1, shape[8], step[8];
-    int drawn = draw(0, 15), kind = drawn > 11 ? 10 + drawn % 2 : std::min(drawn, 9), order[8];
+    int drawn = draw(0, 18), kind = drawn > 15 ? 12 : drawn > 11 ? 10 + drawn % 2 : std::min(drawn, 9), order[8];
     bool dense = kind >= 6;
 
-    made.item = items[kind >= 10 ? 0 : draw(0, kind == 9 ? 3 : dense ? 4 : 11)];
-    made.ndim = kind == 8 ? 2 : kind == 11 ? draw(3, 4) : kind >= 9 ? 2 + !draw(0, 2) : dense ? draw(2, 5) : draw(1, 5);
+    made.item = items[kind == 12 ? draw(0, 3) : kind >= 10 ? 0 : draw(0, kind == 9 ? 3 : dense ? 4 : 11)];
+    made.ndim = kind == 12 ? draw(2, 5)
+                : kind == 8  ? 2
+                : kind == 11 ? draw(3, 4)
+                : kind >= 9  ? 2 + !draw(0, 2)
+                : dense      ? draw(2, 5)
+                             : draw(1, 5);
     int long_axis = kind == 10 ? made.ndim - 1 - draw(0, 1) : draw(0, made.ndim - 1);
+    int row = kind == 12 ? draw(0, made.ndim - 2) : 0, vector = std::max(16 / (int)made.item, 1);
     for (int i = 0; i < made.ndim; i++) {
         bool longest = (kind == 3 && i == 0) || (kind == 4 && i == made.ndim - 1) || (kind == 9 && i == long_axis);
         shape[i] = kind == 10   ? i == long_axis ? 16 * draw(1, 100) : draw(2, 4)
                      : kind == 11 ? i ? draw(2, 12) : draw(20, 300)
+                     : kind == 12 ? i == row               ? vector * (draw(0, 1) ? draw(1, 16) : draw(17, 60))
+                                    : i < made.ndim - 1 ? draw(1, 8)
+                                    : draw(0, 2)        ? vector * draw(1, draw(0, 1) ? 4 : 40)
+                                                        : draw(2, 60)
                      : longest ? draw(500, 6000)
                    : kind == 0  ? draw(1, 9)
                    : kind == 5  ? 16 * draw(1, 4)
@@ -77,7 +89,11 @@ static gm_case draw_case()
         count *= shape[i];
         order[i] = i;
     }
-    if (kind >= 10)
+    if (kind == 12) { // the columns follow one another
+        std::shuffle(order, order + made.ndim, generator);
+        std::swap(*std::find(order, order + made.ndim, row), order[made.ndim - 1]);
+        std::swap(*std::find(order, order + made.ndim, made.ndim - 1), order[made.ndim - 2]);
+    } else if (kind >= 10)
         std::swap(order[made.ndim - 1], order[made.ndim - 2]);
     else
         do
@@ -134,7 +150,7 @@ static void move_plainly(const gm_case &test, char *dst, const char *src, int ax
         }                                                                                                              \
     }
 
-enum gm_way { GENERAL, ROWS, MATRICES, PLANES, WEAVES, BATCHES, TILES, WAYS };
+enum gm_way { GENERAL, ROWS, MATRICES, PLANES, WEAVES, BATCHES, FITS, TILES, WAYS };
 
 // In the order of gm_matrix_tiles.
 static void (*const matrix_kernels[])(char *, const char *, const gm_matrix) = {
@@ -156,6 +172,7 @@ static bool move(gm_way way, const gm_plan &plan, char *dst, const char *src)
     static gm_planes_launch planes;
     static gm_weave_launch weave;
     static gm_batch_launch batch;
+    static gm_fit_launch fit;
     static gm_rows rows;
     static gm_walk walk;
 
@@ -216,6 +233,18 @@ static bool move(gm_way way, const gm_plan &plan, char *dst, const char *src)
         }
         launch(batch.blocks, batch.threads, [&] { move_batch(dst, src, batch.batch); });
         return true;
+    case FITS:
+        if (!gm_fit_make(&fit, &plan, unit, dst, src))
+            return false;
+        launch(fit.blocks, fit.threads, [&] {
+            auto kernel = fit.large   ? unit == 2 ? move_fit_large_2 : move_fit_large_4
+                          : unit == 1 ? move_fit_1
+                          : unit == 2 ? move_fit_2
+                          : unit == 4 ? move_fit_4
+                                      : move_fit_8;
+            kernel(dst, src, fit.fit);
+        });
+        return true;
     default:
         if (!gm_tile_make(&tile, &plan, unit, dst, src, 227 * 1024))
             return false;
@@ -263,7 +292,8 @@ int main(int argc, char **argv)
             taken[way]++;
             if (memcmp(result, wanted.data(), dst_bytes) == 0)
                 continue;
-            static const char *const names[] = {"general", "rows", "matrices", "planes", "weaves", "batches", "tiles"};
+            static const char *const names[] = {"general", "rows",    "matrices", "planes",
+                                                "weaves",  "batches", "fits",     "tiles"};
             printf("%s, case %d: items of %lld bytes, shifts %d and %d, axes (length, src, dst)", names[way], i,
                    (long long)test.item, test.src_shift, test.dst_shift);
             for (int k = 0; k < test.ndim; k++)
@@ -274,7 +304,7 @@ int main(int argc, char **argv)
         free(source);
         free(result);
     }
-    printf("%d general, %d rows, %d matrices, %d planes, %d weaves, %d batches, %d tiles\n", taken[GENERAL], taken[ROWS],
-           taken[MATRICES], taken[PLANES], taken[WEAVES], taken[BATCHES], taken[TILES]);
-    return !taken[TILES] || !taken[MATRICES] || !taken[PLANES] || !taken[WEAVES] || !taken[BATCHES];
+    printf("%d general, %d rows, %d matrices, %d planes, %d weaves, %d batches, %d fits, %d tiles\n", taken[GENERAL],
+           taken[ROWS], taken[MATRICES], taken[PLANES], taken[WEAVES], taken[BATCHES], taken[FITS], taken[TILES]);
+    return !taken[TILES] || !taken[MATRICES] || !taken[PLANES] || !taken[WEAVES] || !taken[BATCHES] || !taken[FITS];
 }
