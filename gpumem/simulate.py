@@ -62,8 +62,7 @@ class Image:
 def kernel_named(name: str) -> Kernel:
     """A kernel of this build, ready to be executed."""
     ptx = _core._kernel_ptx(name)
-    if ptx is None:
-        raise UsageError("device 'sim': this gpumem was built without nvcc, and has no kernels to execute")
+    assert ptx is not None, name
     kernel = Kernel(only_entry(ptx, name), name, file=f"{name}.ptx")
     kernel.source = texts_in(ptx)
     return kernel
@@ -151,6 +150,8 @@ Work = Callable[[Callable[..., object], Array, Array], None]
 
 def executed(x: Array, out: Array, work: Work, index: Array | None = None, **options: Any) -> list[Trace]:
     """Does some work on images of x and out, and copies the result back. Returns what each launch did."""
+    if _core._kernel_ptx("move_vectors") is None:
+        raise UsageError("device 'sim': this gpumem was built without nvcc, and has no kernels to execute")
     source, result = Image(x), Image(out)
     buffers = [result.buffer("out"), source.buffer("x", read_only=True)]
     if index is not None:

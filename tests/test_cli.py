@@ -168,6 +168,26 @@ def test_a_wrong_result_is_status_1(said, monkeypatch):
     assert err.startswith("gpumem ladder: transpose/naive is wrong at (0, 0)")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["ladder", "banks", "--device", "sim"],
+        ["trace", "--stage", "transpose/padded"],
+        ["advise", "--stage", "transpose/tiled"],
+        ["roofline", "--stage", "copy/scalar", "--on", "H200"],
+        ["sweep", "read", "--offsets", "0:1", "--device", "sim", "-q"],
+    ],
+)
+def test_a_build_without_kernels_says_so_in_one_line(said, monkeypatch, arguments):
+    monkeypatch.setattr("gpumem._core._kernel_ptx", lambda name: None)
+    status, out, err = said(*arguments)
+    assert (status, out) == (2, "")
+    assert (
+        err
+        == f"gpumem {arguments[0]}: device 'sim': this gpumem was built without nvcc, and has no kernels to execute\n"
+    )
+
+
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=str)
 def test_help_has_examples_that_name_real_commands(said, command):
     status, out, err = said(*command, "--help")
