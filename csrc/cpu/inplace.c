@@ -338,28 +338,28 @@ gm_status gm_cpu_swap_axes(const gm_cpu *cpu, const gm_array *array, int a, int 
     if (job.nouter == 0)
         job.outer[job.nouter++] = (gm_axis){1, 0, 0};
 
-    int parts = job.parts = (int)gm_least(atomic_load(&cpu->threads), total / (128 << 10) + 1);
+    job.parts = (int)gm_most(gm_least(atomic_load(&cpu->threads), total / GM_TILE_PART), 1);
     gm_shuffle *program = gm_alloc(sizeof *program);
     if (!program)
         return GM_NO_MEMORY;
     if (job.n * job.n * job.item < SMALL_MATRIX)
         plan_batches(&job, program);
-    else if (!plan_whole(&job, cpu, parts)) {
+    else if (!plan_whole(&job, cpu, job.parts)) {
         plan_tiles(&job);
         if (2 * total > cpu->l3_bytes / 2 || rows_collide(&job))
             plan_pairs(&job, cpu);
         count_tiles(&job);
     }
     job.scratch_bytes = (job.scratch_bytes + 4095) / 4096 * 4096 + LINE;
-    job.scratch = gm_alloc((size_t)parts * (sizeof *job.shares + (size_t)job.scratch_bytes));
+    job.scratch = gm_alloc((size_t)job.parts * (sizeof *job.shares + (size_t)job.scratch_bytes));
     if (!job.scratch) {
         gm_free(program);
         return GM_NO_MEMORY;
     }
-    job.shares = (gm_share *)(job.scratch + parts * job.scratch_bytes);
-    job.grain = gm_least(1 + (int64_t)SHARE * job.units / total, gm_pieces(job.units, parts));
+    job.shares = (gm_share *)(job.scratch + job.parts * job.scratch_bytes);
+    job.grain = gm_least(1 + (int64_t)SHARE * job.units / total, gm_pieces(job.units, job.parts));
     share_out(&job);
-    gm_parallel(parts, body, &job);
+    gm_parallel(job.parts, body, &job);
     gm_free(job.scratch);
     gm_free(program);
     return GM_OK;

@@ -19,14 +19,11 @@ static int is_long_rows(const gm_plan *plan)
     return plan->naxes == 0 || plan->item >= LONG_ROW;
 }
 
-static gm_status move(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src, const gm_tile_how *how)
+/* What is no comb. */
+static gm_status move_other(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src, const gm_tile_how *how)
 {
     if (plan->family == GM_EMPTY)
         return GM_OK;
-    if (how->simd && gm_comb_suits(cpu, plan)) {
-        gm_move_comb(cpu, plan, dst, src, how->staged, how->threads);
-        return GM_OK;
-    }
     if (how->staged && gm_deal_suits(cpu, plan))
         return gm_move_deal(cpu, plan, dst, src, how->threads);
     if (is_long_rows(plan)) {
@@ -34,6 +31,14 @@ static gm_status move(const gm_cpu *cpu, const gm_plan *plan, char *dst, const c
         return GM_OK;
     }
     return gm_move_blocks(cpu, plan, dst, src, how);
+}
+
+static gm_status move(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src, const gm_tile_how *how)
+{
+    if (!how->simd || !gm_comb_suits(cpu, plan))
+        return move_other(cpu, plan, dst, src, how);
+    gm_move_comb(cpu, plan, dst, src, how->staged, how->threads);
+    return GM_OK;
 }
 
 gm_status gm_move_blocked(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src)
@@ -67,9 +72,11 @@ gm_status gm_move_tuned(const gm_cpu *cpu, const gm_plan *plan, char *dst, const
     int large = 2 * total > cpu->l3_bytes / 8 * 3;
     gm_tile_how how = {.simd = 1, .staged = large, .threads = atomic_load(&cpu->threads)};
     if (plan->family != GM_TILE && plan->family != GM_GENERAL)
-        return move(cpu, plan, dst, src, &how);
-    if (gm_comb_suits(cpu, plan))
-        return move(cpu, plan, dst, src, &how);
+        return move_other(cpu, plan, dst, src, &how);
+    if (gm_comb_suits(cpu, plan)) {
+        gm_move_comb(cpu, plan, dst, src, large, how.threads);
+        return GM_OK;
+    }
     if (!large && gm_matrices_suit(cpu, plan)) {
         gm_move_matrices(cpu, plan, dst, src, how.threads);
         return GM_OK;
@@ -80,5 +87,5 @@ gm_status gm_move_tuned(const gm_cpu *cpu, const gm_plan *plan, char *dst, const
         return gm_move_thin(cpu, plan, dst, src);
     if (gm_compact_suits(plan))
         return gm_move_compact(cpu, plan, dst, src, &how);
-    return move(cpu, plan, dst, src, &how);
+    return move_other(cpu, plan, dst, src, &how);
 }

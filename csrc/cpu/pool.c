@@ -13,8 +13,9 @@ static struct {
     pthread_cond_t work, done;
     int workers; /* threads started so far */
     atomic_uint generation;
-    int open;    /* the present job still takes workers */
-    int running; /* workers inside it */
+    int open;           /* the present job still takes workers */
+    atomic_int running; /* workers inside it */
+    atomic_int waiting; /* its caller, for the last of them to leave */
     int parts;
     atomic_int next;
     void (*body)(void *ctx, int part);
@@ -58,10 +59,11 @@ static void *worker(void *seen_at_start)
 
         take_parts();
 
-        pthread_mutex_lock(&pool.lock);
-        if (--pool.running == 0)
+        if (atomic_fetch_sub(&pool.running, 1) == 1 && atomic_load(&pool.waiting)) {
+            pthread_mutex_lock(&pool.lock);
             pthread_cond_signal(&pool.done);
-        pthread_mutex_unlock(&pool.lock);
+            pthread_mutex_unlock(&pool.lock);
+        }
     }
     return NULL;
 }
@@ -73,7 +75,9 @@ static void forget_workers(void)
     pool.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     pool.work = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     pool.done = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-    pool.workers = pool.running = pool.open = 0;
+    pool.workers = pool.open = 0;
+    atomic_store(&pool.running, 0);
+    atomic_store(&pool.waiting, 0);
 }
 
 static void watch_fork(void)
@@ -116,8 +120,8 @@ void gm_parallel(int parts, void (*body)(void *ctx, int part), void *ctx)
     pool.parts = parts;
     pool.open = 1;
     atomic_store(&pool.next, 0);
-    atomic_fetch_add(&pool.generation, 1);
     pthread_cond_broadcast(&pool.work);
+    atomic_fetch_add(&pool.generation, 1); /* last: whoever spins finds the lock all but free */
     pthread_mutex_unlock(&pool.lock);
 
     take_parts();
@@ -126,8 +130,17 @@ void gm_parallel(int parts, void (*body)(void *ctx, int part), void *ctx)
      * is not waited for: on a busy machine that would take a whole turn of the scheduler. */
     pthread_mutex_lock(&pool.lock);
     pool.open = 0;
-    while (pool.running > 0)
-        pthread_cond_wait(&pool.done, &pool.lock);
     pthread_mutex_unlock(&pool.lock);
+    /* Most leave within microseconds, less than it takes to sleep and be woken. */
+    for (int i = 0; i < SPINS && atomic_load_explicit(&pool.running, memory_order_acquire) > 0; i++)
+        relax();
+    if (atomic_load(&pool.running) > 0) {
+        pthread_mutex_lock(&pool.lock);
+        atomic_store(&pool.waiting, 1);
+        while (atomic_load(&pool.running) > 0)
+            pthread_cond_wait(&pool.done, &pool.lock);
+        atomic_store(&pool.waiting, 0);
+        pthread_mutex_unlock(&pool.lock);
+    }
     pthread_mutex_unlock(&pool.owner);
 }

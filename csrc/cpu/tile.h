@@ -120,7 +120,7 @@ typedef void gm_strip_fn(const gm_strip *strip, gm_flush *flush);
 enum {
     GM_TILE_SIZES = 5,        /* square tiles: items of 1, 2, 4, 8, 16 bytes */
     GM_ITEM_ROWS = 8,         /* rows of a strip for other items, and for axes that are contiguous on neither side */
-    GM_TILE_PART = 384 << 10, /* bytes: less is not worth another thread; twice as much is no power of two */
+    GM_TILE_PART = 272 << 10, /* bytes: less is not worth another thread; twice as much is no power of two */
 };
 
 /* Which of the tables' entries moves such items in square tiles, or -1. */
