@@ -561,6 +561,24 @@ def test_out_that_overlaps(driver, shift):
     assert target.tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8"])
+@pytest.mark.parametrize("step", [(1, 1), (-2, 1), (1, -1), (-1, -1), (3, -1), (1, 2), (-1, 2)])
+def test_rows_of_strided_items(driver, dtype, step):
+    """Longer and shorter than a vector, a warp's share and a block's, from and to any item; what is around stays."""
+    size = np.dtype(dtype).itemsize
+    for rows, columns in ((1, 3), (1, 5000), (3, 17), (40, 65), (7, 333), (9, 1040), (5, 2051)):
+        for begin, start in ((0, 0), (1, 0), (0, 1), (3, 5), (13, 130 // size)):
+            lib, memory = Library(), numbers(begin + rows * columns, dtype=dtype)
+            x = memory[begin:].reshape(rows, columns)[:: step[0], :: step[1]]
+            around = np.full(start + x.size + 3, 7, dtype)
+            out = around[start : start + x.size].reshape(x.shape)
+            gpumem.copy(lib.array(x), out=lib.array(out))
+            driver.run()
+            assert out.tobytes() == x.tobytes()
+            assert (around[:start] == 7).all()
+            assert (around[-3:] == 7).all()
+
+
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8", "c16"])
 @pytest.mark.parametrize("n", [45, 401, 528])
 def test_squares_in_place(driver, n, dtype):

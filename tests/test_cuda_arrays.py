@@ -11,7 +11,7 @@ import pytest
 from sizes import not_small, sized
 
 import gpumem
-from gpumem import _core
+from gpumem import _core, device_peers
 
 BUILT = bool(_core._cuda()["chips"])
 
@@ -332,6 +332,11 @@ def test_more_than_2_31_items(torch):
     assert torch.equal(result, x.T)
     assert torch.equal(gpumem.copy(x), x)
     del result
+    assert torch.equal(gpumem.copy(x[:, 1:]), x[:, 1:])
+    assert torch.equal(gpumem.copy(x.view(-1)[3:]), x.view(-1)[3:])
+    assert torch.equal(gpumem.copy(x.view(torch.int16)[1:].view(-1)[::2]), x.view(torch.int16)[1:].view(-1)[::2])
+    back = device_peers.Reversed(x, (slice(None), slice(None, None, -1)))
+    assert torch.equal(gpumem.copy(back, out=torch.empty_like(x)), x.flip(1))
     torch.cuda.empty_cache()
 
 

@@ -9,6 +9,7 @@
 #include "planes.h"
 #include "prepared.h"
 #include "rows.h"
+#include "stride.h"
 #include "tile.h"
 #include "walk.h"
 #include "weave.h"
@@ -42,6 +43,16 @@ static int move_flat(const gm_movement *move, gm_prepared *to)
         return 0;
     to->parameter.vectors = move->plan->item / VECTOR;
     return prepared(to, gm_entry_find("move_vectors"), gm_pieces(to->parameter.vectors, THREADS), THREADS, 0, 0);
+}
+
+static int move_stride(const gm_movement *move, gm_prepared *to)
+{
+    gm_stride_launch made;
+
+    if (move->unit == VECTOR || !gm_stride_make(&made, move->plan, move->unit, move->dst, move->src))
+        return 0;
+    to->parameter.stride = made.stride;
+    return prepared(to, gm_entry_find(made.kernel), made.blocks, GM_STRIDE_THREADS, 0, 2);
 }
 
 static int move_rows(const gm_movement *move, gm_prepared *to)
@@ -138,8 +149,8 @@ static int move_general(const gm_movement *move, gm_prepared *to)
 /* The launch for a plan: only what bounds the source depends on more of an address than its place in a line. */
 static gm_prepared *prepare(const gm_gpu *gpu, const gm_plan *plan, char *dst, const char *src)
 {
-    static gm_family_fn *const families[] = {move_flat,   move_rows,   move_weave, move_batch,  move_fit,
-                                             move_planes, move_matrix, move_tile,  move_general};
+    static gm_family_fn *const families[] = {move_flat, move_stride, move_rows,   move_weave, move_batch,
+                                             move_fit,  move_planes, move_matrix, move_tile,  move_general};
     const int64_t words[] = {plan->item, (uintptr_t)dst % GM_WORK_LINE, (uintptr_t)src % GM_WORK_LINE};
     gm_work work;
     size_t family = 0;

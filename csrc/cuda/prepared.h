@@ -8,6 +8,7 @@
 #include "../kernels/matrix.h"
 #include "../kernels/planes.h"
 #include "../kernels/rows.h"
+#include "../kernels/stride.h"
 #include "../kernels/swap.h"
 #include "../kernels/tile.h"
 #include "../kernels/weave.h"
@@ -39,6 +40,7 @@ typedef struct gm_prepared {
     union {
         unsigned long long end[2];
         long long vectors;
+        gm_stride stride;
         gm_rows rows;
         gm_weave weave;
         gm_batch batch;

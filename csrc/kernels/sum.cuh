@@ -108,27 +108,45 @@ template <typename A> __device__ __forceinline__ A gm_sum_block(A a, A *room)
     return gm_sum_lanes(lane < warps ? room[lane] : gm_sum_zero<A>(), 32);
 }
 
-/* Makes one result out of all slices of a group of one: stores it, or leaves a part for the last slice. */
+/* The sum of a block's own part and of `others` parts that are left at `first`, `step` apart; in thread 0. */
+template <typename A>
+__device__ __forceinline__ A gm_sum_join(A own, A *room, const gm_sum &sum, long long first, long long step, int others)
+{
+    int threads = (int)blockDim.x, me = (int)threadIdx.x;
+    int mine = me < others ? (others - me - 1) / threads + 1 : 0;
+    A found = gm_sum_collect<A>(sum.scratch, first + me * step, threads * step, mine, sum.tag);
+
+    if (me == 0)
+        found += own;
+    __syncthreads(); /* the room is used again */
+    return gm_sum_block(found, room);
+}
+
+/* Makes one result out of all slices of a group of one: stores it, or leaves a part for the last slice. Of very many
+ * slices, each bunch leaves one part of its own, so that the last one has few to wait for and to add. */
 template <class S, typename A = typename S::acc>
 __device__ __forceinline__ void gm_sum_finish(char *out, A a, A *room, const gm_sum &sum, unsigned int group,
                                               unsigned int slice)
 {
-    if (sum.slices > 1) {
-        if (slice + 1 < sum.slices) {
-            if (threadIdx.x == 0)
-                gm_sum_share(sum.scratch, (long long)slice * sum.groups + group, a, sum.tag);
-            return;
+    unsigned int slices = sum.slices, place = slice, first = 0;
+
+    if (sum.bunch) { /* of one group */
+        unsigned int bunch = slice / sum.bunch;
+        first = bunch * sum.bunch;
+        unsigned int last = min(first + sum.bunch, slices) - 1;
+        if (slice == last) {
+            a = gm_sum_join(a, room, sum, first, 1, (int)(last - first));
+            place = slices + bunch;
         }
-        int others = (int)sum.slices - 1, threads = (int)blockDim.x, me = (int)threadIdx.x;
-        int mine = me < others ? (others - me - 1) / threads + 1 : 0;
-        A found = gm_sum_collect<A>(sum.scratch, (long long)me * sum.groups + group, (long long)threads * sum.groups,
-                                    mine, sum.tag);
-        if (me == 0)
-            found += a;
-        __syncthreads(); /* the room is used again */
-        a = gm_sum_block(found, room);
-    }
-    if (threadIdx.x == 0)
+        if (slice + 1 == slices)
+            a = gm_sum_join(a, room, sum, slices, 1, (int)bunch);
+    } else if (slices > 1 && slice + 1 == slices)
+        a = gm_sum_join(a, room, sum, group, sum.groups, (int)slices - 1);
+    if (threadIdx.x != 0)
+        return;
+    if (slice + 1 < slices)
+        gm_sum_share(sum.scratch, (long long)place * sum.groups + group, a, sum.tag);
+    else
         gm_sum_store<S>(out, sum, a);
 }
 

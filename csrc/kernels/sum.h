@@ -25,6 +25,7 @@ typedef struct gm_sum {
     long long chunk; /* flat, run: bytes that a slice has of a line; flat, 0: vectors in turn with all other slices */
     long long bytes; /* of a line (flat, run, lanes, packed) */
     unsigned int groups, inner_slices, slices;
+    unsigned int bunch;    /* flat: so many slices leave one part together, behind those of all slices; 0: each its own */
     unsigned int tiles;    /* down, general: groups beside one another, for each index of the outer kept axes */
     int to;                /* gm_dtype of the results */
     int usual;             /* it is the one that such sums have if nobody asks for another */

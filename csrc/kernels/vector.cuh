@@ -50,6 +50,46 @@ template <int GRAIN> __device__ __forceinline__ uint4 gm_earlier(const uint4 &ve
                       __funnelshift_r(v.w, v.x, bits));
 }
 
+/* Its items of UNIT bytes, the last one first. */
+template <int UNIT> __device__ __forceinline__ uint4 gm_reversed(const uint4 &v)
+{
+    constexpr unsigned int ORDER = UNIT == 1 ? 0x0123 : 0x1032;
+
+    if (UNIT == 8)
+        return make_uint4(v.z, v.w, v.x, v.y);
+    if (UNIT == 4)
+        return make_uint4(v.w, v.z, v.y, v.x);
+    return make_uint4(__byte_perm(v.w, 0, ORDER), __byte_perm(v.z, 0, ORDER), __byte_perm(v.y, 0, ORDER),
+                      __byte_perm(v.x, 0, ORDER));
+}
+
+/* Every second item of UNIT bytes of two vectors, from the first on. */
+template <int UNIT> __device__ __forceinline__ uint4 gm_every_second(const uint4 &low, const uint4 &high)
+{
+    constexpr unsigned int ORDER = UNIT == 1 ? 0x6420 : 0x5410;
+
+    if (UNIT == 8)
+        return make_uint4(low.x, low.y, high.x, high.y);
+    if (UNIT == 4)
+        return make_uint4(low.x, low.z, high.x, high.z);
+    return make_uint4(__byte_perm(low.x, low.y, ORDER), __byte_perm(low.z, low.w, ORDER),
+                      __byte_perm(high.x, high.y, ORDER), __byte_perm(high.z, high.w, ORDER));
+}
+
+/* The first `count` bytes of one vector, and the others of the next; count < 16. */
+__device__ __forceinline__ uint4 gm_joined(const uint4 &one, const uint4 &next, int count)
+{
+    const unsigned int a[4] = {one.x, one.y, one.z, one.w}, b[4] = {next.x, next.y, next.z, next.w};
+    unsigned int word[4];
+
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        unsigned int kept = (unsigned int)((1ull << min(max(count - 4 * k, 0), 4) * 8) - 1);
+        word[k] = (a[k] & kept) | (b[k] & ~kept);
+    }
+    return make_uint4(word[0], word[1], word[2], word[3]);
+}
+
 /* A store under a condition, of which the compiler makes no branch: what is stored is made in any case, together with
  * what comes before and after. */
 __device__ __forceinline__ void gm_store_if(bool there, void *to, const uint4 &vector)

@@ -45,6 +45,11 @@ static unsigned __umulhi(unsigned a, unsigned b)
     return (unsigned)((uint64_t)a * b >> 32);
 }
 
+static unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
+{
+    return (unsigned long long)((unsigned __int128)a * b >> 64);
+}
+
 static unsigned __byte_perm(unsigned a, unsigned b, unsigned which)
 {
     uint64_t bytes = (uint64_t)b << 32 | a;
