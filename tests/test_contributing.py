@@ -75,6 +75,30 @@ def test_the_steps_do_what_they_say(tree):
     assert "failed" not in said[tests]
 
 
+def test_without_kernels_their_tests_are_skipped(tree):
+    folder, environment = tree
+    for arguments in (
+        ["setup.py", "-q", "build_ext", "--inplace"],
+        [
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "tests/test_mix.py",
+            "tests/test_pictures.py",
+            "-k",
+            "not measured",
+        ],
+    ):
+        ran = subprocess.run(
+            [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=1800
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "this gpumem was built without nvcc, and has no kernels to execute" in ran.stdout
+    assert re.search(r"[1-9]\d* passed", ran.stdout)
+
+
 def test_it_is_c_as_ours_is(tree):
     formatter = shutil.which("clang-format-14")
     if not formatter:
