@@ -6,7 +6,9 @@
  *
  * Every thread begins with rows of tiles far from the others' (shares.h). Two threads on neighbouring ones moved 14
  * GB/s of 8-byte items where their cores have no cache in common, so 52; where they have one, 42 and 45. Panels that
- * stream out past the caches, as out of place, moved 32 and 33. */
+ * stream out past the caches, as out of place, moved 32 and 33.
+ * Tried and lost: fetches for writing, and a tournament of blocks in which no two threads ever meet in a page (both as
+ * fast as without); longer rows of bytes. */
 #include "../base/integers.h"
 #include "cpu.h"
 #include "isa.h"
