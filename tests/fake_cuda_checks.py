@@ -970,6 +970,17 @@ def test_threads(driver):
     assert not wrong
 
 
+def test_a_matrix_in_strips(driver):
+    """Large enough for them, its rows anywhere in a line; what lies around the result stays."""
+    x = np.random.default_rng(4).integers(0, 1 << 16, (2101, 2200), "u2")[:, 1:2100]
+    memory = np.full((2099, 2200), 7, "u2")
+    gpumem.transpose(ByDLPack(x), out=ByDLPack(memory[:, 3:2104]))
+    driver.run()
+    assert (memory[:, 3:2104] == x.T).all()
+    assert (memory[:, :3] == 7).all()
+    assert (memory[:, 2104:] == 7).all()
+
+
 def test_planes_and_back(driver):
     lib, x = Library(), numbers(100, 3, dtype="u1")
     array = lib.array(x)

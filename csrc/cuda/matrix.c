@@ -365,6 +365,7 @@ int gm_matrix_lay_out(gm_matrix_launch *launch, const gm_matrix_tile *tile, cons
     matrix->columns = (unsigned)columns->len;
     matrix->line = shape->ahead ? GM_MATRIX_LINE : 1;
     matrix->stacked = shape->stacked;
+    matrix->further = 0;
     matrix->packed = is_packed(shape, tile);
     matrix->even = matrix->packed || tile->way != GM_MATRIX_HELD ? -1 : shape->even;
     if (tile->way == GM_MATRIX_STEADY) {
@@ -395,7 +396,7 @@ int gm_matrix_lay_out(gm_matrix_launch *launch, const gm_matrix_tile *tile, cons
         }
     if (matrices * row_tiles > INT32_MAX / column_tiles)
         return 0;
-    launch->kernel = tile->kernel;
+    launch->tile = tile;
     launch->blocks = (unsigned)(matrices * row_tiles * column_tiles);
     launch->threads = (unsigned)tile->threads;
     launch->shared = tile->shared;

@@ -39,7 +39,7 @@ typedef struct gm_matrix_shape {
 
 typedef struct gm_matrix_launch {
     gm_matrix matrix;
-    const char *kernel;
+    const gm_matrix_tile *tile;
     unsigned blocks, threads, shared;
 } gm_matrix_launch;
 

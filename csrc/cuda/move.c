@@ -10,6 +10,7 @@
 #include "prepared.h"
 #include "rows.h"
 #include "stride.h"
+#include "strip.h"
 #include "tile.h"
 #include "walk.h"
 #include "weave.h"
@@ -105,22 +106,38 @@ static int move_planes(const gm_movement *move, gm_prepared *to)
 
     if (!gm_planes_make(&made, move->plan, move->unit, move->dst, move->src) || !gm_planes_suits(&made, move->unit))
         return 0;
-    if (made.to_planes && move->unit <= 2) /* half as far as blocks are under way (planes.cu) */
-        made.planes.further = move->gpu->figures.processors * 5 / 2;
+    if (made.to_planes) /* blocks on; half of them to three quarters are under way (planes.cu) */
+        made.planes.further = move->gpu->figures.processors * (move->unit <= 2 ? 6 : 5) / 2;
     to->parameter.planes = made.planes;
     return prepared(to, gm_entry_sized(made.to_planes ? "move_planes" : "move_records", move->unit), made.blocks,
                     made.threads, made.shared, 1);
 }
 
+static int move_strip(const gm_movement *move, gm_prepared *to)
+{
+    gm_strip_launch made;
+
+    if (!gm_strip_make(&made, move->plan, move->unit, move->src) ||
+        !gm_strip_suits(&made, move->plan, move->dst, move->src, move->gpu->figures.shared_bytes))
+        return 0;
+    to->parameter.strip = made.strip;
+    return prepared(to, gm_entry_sized("move_strip", move->unit), made.blocks, made.threads, made.shared, 1);
+}
+
 static int move_matrix(const gm_movement *move, gm_prepared *to)
 {
+    enum { AHEAD = 32 << 10, ENOUGH = 8 }; /* bytes for each multiprocessor (even.cu) */
     gm_matrix_launch made;
 
     if (move->plan->item >= SHORTEST_RUN ||
         !gm_matrix_make(&made, move->plan, move->unit, move->dst, move->src, move->gpu->figures.shared_bytes))
         return 0;
+    const gm_matrix_tile *tile = made.tile;
+    int further = AHEAD * move->gpu->figures.processors / (tile->rows * tile->columns * tile->unit);
+    if (tile->even && made.blocks / ENOUGH >= (unsigned)further)
+        made.matrix.further = further;
     to->parameter.matrix = made.matrix;
-    return prepared(to, gm_entry_find(made.kernel), made.blocks, made.threads, made.shared, 1);
+    return prepared(to, gm_entry_find(tile->kernel), made.blocks, made.threads, made.shared, 1);
 }
 
 static int move_tile(const gm_movement *move, gm_prepared *to)
@@ -149,8 +166,8 @@ static int move_general(const gm_movement *move, gm_prepared *to)
 /* The launch for a plan: only what bounds the source depends on more of an address than its place in a line. */
 static gm_prepared *prepare(const gm_gpu *gpu, const gm_plan *plan, char *dst, const char *src)
 {
-    static gm_family_fn *const families[] = {move_flat, move_stride, move_rows,   move_weave, move_batch,
-                                             move_fit,  move_planes, move_matrix, move_tile,  move_general};
+    static gm_family_fn *const families[] = {move_flat,   move_stride, move_rows,   move_weave, move_batch,  move_fit,
+                                             move_planes, move_strip,  move_matrix, move_tile,  move_general};
     const int64_t words[] = {plan->item, (uintptr_t)dst % GM_WORK_LINE, (uintptr_t)src % GM_WORK_LINE};
     gm_work work;
     size_t family = 0;

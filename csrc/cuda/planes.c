@@ -115,6 +115,8 @@ int gm_planes_make(gm_planes_launch *launch, const gm_plan *plan, int unit, cons
     int64_t tasks = (int64_t)planes->fields << planes->parts_shift;
     launch->blocks = (unsigned)(batches * tiles);
     launch->threads = (unsigned)(WARP * gm_pieces(tasks, gm_pieces(tasks, GM_PLANES_WARPS)));
+    if (launch->to_planes && unit <= 2 && tasks > GM_PLANES_WARPS)
+        launch->threads = WARP * GM_PLANES_WARPS; /* for the loads; some of them find less to gather */
     launch->shared = (unsigned)GM_PLANES_SHARED((int)planes->fields, (int)vectors);
     /* Six blocks on a multiprocessor would leave its first-level cache no room for the lines that two warps share. */
     if (!launch->to_planes && launch->shared > SIX && launch->shared < FIVE)
@@ -124,13 +126,11 @@ int gm_planes_make(gm_planes_launch *launch, const gm_plan *plan, int unit, cons
 
 int gm_planes_suits(const gm_planes_launch *launch, int unit)
 {
-    enum { PLANE = 4096, FEW_WORDS = 20, MANY_WORDS = 30 };
+    enum { PLANE = 4096 };
     static const unsigned fewest[2] = {2048, 400}; /* blocks: to records, to planes */
     static const double full = 0.75;
     const gm_planes *planes = &launch->planes;
 
-    if (unit == 4 && launch->to_planes && planes->fields > FEW_WORDS && planes->fields < MANY_WORDS)
-        return 0; /* the tiles of matrices do as well or better */
     return launch->blocks >= fewest[launch->to_planes] && (int64_t)planes->records * unit >= PLANE &&
            planes->fields % 16 && planes->records >= full * ((double)planes->tiles.n * planes->tile);
 }

@@ -9,6 +9,7 @@
 #include "../kernels/planes.h"
 #include "../kernels/rows.h"
 #include "../kernels/stride.h"
+#include "../kernels/strip.h"
 #include "../kernels/swap.h"
 #include "../kernels/tile.h"
 #include "../kernels/weave.h"
@@ -46,6 +47,7 @@ typedef struct gm_prepared {
         gm_batch batch;
         gm_fit fit;
         gm_planes planes;
+        gm_strip strip;
         gm_matrix matrix;
         gm_tile tile;
         gm_walk walk;

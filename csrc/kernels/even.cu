@@ -19,6 +19,11 @@
  * columns have a tile of as many, of whose rows two share a swizzle's places: 0.905 for 0.88 with half of the threads idle
  * (512 rows 0.90; eight loads a thread instead of four 0.68-0.72).
  *
+ * A block has brought to the second-level cache what a block further on will read, as far as 32 KB for each multiprocessor
+ * (4.3 MB): items of 1, 2, 4, 8 and 16 bytes 0.959, 0.969-0.974, 0.980-0.986, 0.992 and 0.986-0.997 instead of 0.950,
+ * 0.959-0.962, 0.954-0.963, 0.978 and 0.962-0.969. Half as far is worth half as much, twice as far as much again for
+ * items of 8 bytes and otherwise less than nothing (2 bytes 0.90, three times 0.81). In matrix.cu it is worth nothing.
+ *
  * Where rows or columns lie megabytes apart, permutes stay at 0.86-0.94 whatever the tile, since memory opens a row for
  * every 256 bytes: sectors, requests and traffic between the halves of the second-level cache are a copy's to within a
  * per cent, and only memory takes longer. Runs read from eight regions or more in turns cost a plain copy 5 %, written
@@ -31,6 +36,7 @@
  * columns (75 x 96 x 75 x 96 to 2, 0, 3, 1: 0.94 for 0.90); and sides that a tile takes whole, so that runs are not cut
  * (48 columns of 2 bytes: 0.95 for 0.89).
  */
+#include "async.cuh"
 #include "matrix.cuh"
 #include "turn.cuh"
 
@@ -53,7 +59,8 @@ __device__ __forceinline__ void move_even(char *__restrict__ out, const char *__
         SHORT = VECTORS < SWIZZLE ? SWIZZLE / VECTORS : 1 /* rows that share them */
     };
     static_assert(THREADS % VECTORS == 0 && ROWS % GROUPS == 0 && TALL * WORDS % THREADS == 0, "every thread as many");
-    static_assert(COLUMNS <= THREADS && SHARE * LOADS <= 32 && SHARE * VECTORS == 32, "a place to a thread");
+    static_assert(COLUMNS <= THREADS && ROWS <= THREADS, "a place to a thread");
+    static_assert(SHARE * LOADS <= 32 && SHARE * VECTORS == 32, "a row to a lane");
     static_assert(SHORT * VECTORS % SWIZZLE == 0 && TALL % SWIZZLE == 0, "the swizzle stays in its row");
     extern __shared__ __align__(128) unsigned char shared[];
     uint4 *image = (uint4 *)shared;
@@ -76,6 +83,14 @@ __device__ __forceinline__ void move_even(char *__restrict__ out, const char *__
                                    : __shfl_sync(0xffffffffu, row_src, k * SHARE + lane / VECTORS);
         if (k * GROUPS + group < rows && place * V < columns)
             vector[k] = __ldg((const uint4 *)(source + at) + place);
+    }
+    if (p.further && blockIdx.x + p.further < gridDim.x) {
+        gm_matrix_tile_place later = gm_matrix_tile_of(p, blockIdx.x + p.further, ROWS, COLUMNS);
+        int bytes = (int)min(p.columns - later.column, (unsigned int)COLUMNS) * S;
+        if (thread < (int)min(p.rows - later.row, (unsigned int)ROWS)) {
+            long long at = gm_matrix_place(p.row, p.nrow, later.row + thread).src + (long long)later.column * S;
+            gm_async_prefetch(in + (later.at.src + at), bytes);
+        }
     }
     if (thread < COLUMNS)
         column_dst[thread] = gm_matrix_place(p.column, p.ncolumn, tile.column + thread).dst;

@@ -34,9 +34,9 @@
  * fourth block: loads on their way to registers pass through the first-level cache, so shared memory must leave it some
  * 60 KB (0.67 with 28). Blocks in clusters of two, four or eight, each giving the next its last rows, so that none is read
  * twice: bytes 0.66-0.73 for 0.82, 2 bytes 0.71-0.78 for 0.88, 4 bytes 0.74-0.80 for 0.92, 8 bytes 0.81 for 0.93: they
- * start and wait together. Hints to either cache: 0 to 0.15 slower. What made the first version slow (0.92 where it is 0.97
- * now) were addresses that did not come from the kernel's parameters, so that every store was a generic one, and
- * divisions in every loop.
+ * start and wait together (what does save reading twice, in large matrices, is to go along the rows: strip.cu). Hints to
+ * either cache: 0 to 0.15 slower. What made the first version slow (0.92 where it is 0.97 now) were addresses that did not
+ * come from the kernel's parameters, so that every store was a generic one, and divisions in every loop.
  */
 #include <limits.h>
 #include "async.cuh"

@@ -98,6 +98,7 @@ typedef struct gm_matrix {
     int packed;  /* each row begins where the one before ends, and a tile has all columns */
     int even;    /* bytes from a vector's start to the first item, where they are the same in all rows; or -1 */
     int pitch;   /* GM_MATRIX_STEADY: bytes from a row's place to the next one's */
+    int further; /* so many tiles on are what a block has brought to the second-level cache; 0: none */
     int nrow, ncolumn, nbatch;
     gm_walk_axis row[GM_MATRIX_AXES], column[GM_MATRIX_AXES], batch[GM_MATRIX_BATCH]; /* innermost first */
 } gm_matrix;

@@ -8,9 +8,11 @@
  * aligned vectors, wherever each begins: the records before a block's own that complete its first line of 32 bytes are
  * read by two blocks.
  *
- * Of items of one and two bytes a block also has brought to the second-level cache what a block some 330 further on
- * will read: 0.01 to 0.02 for any number of fields (26 fields of bytes 0.878 for 0.864, 20 0.918 for 0.904; 660 further on
- * 0 to 0.01, 990 -0.04 to -0.15).
+ * To planes, a block also has brought to the second-level cache what a block some 330 further on will read, 400 for items of
+ * one and two bytes. Those gain 0.01 to 0.02 for any number of fields (26 fields of bytes 0.878 for 0.864, 20 0.918 for 0.904;
+ * 660 further on 0 to 0.01, 990 -0.04 to -0.15) and 0.005 to 0.02 more by eight loads a thread, always eight warps and room
+ * for four blocks; items of four and eight bytes 24 to 33 fields 0.92-0.95 for 0.90-0.92, 3, 5 and 13 fields 0.94-0.98 for
+ * 0.925-0.965 (200 further on half of that).
  *
  * On an H200, in parts of cudaMemcpyAsync's speed, 512 MB each way, any number of fields up to 33: to planes 0.87-0.98
  * for bytes, 0.88-0.98 for items of two, 0.91-0.99 of four, 0.92-0.98 of eight bytes; to records 0.91-0.98, 0.94-0.98,
@@ -24,6 +26,7 @@
  * tiles ahead (0.67-0.87 for 0.86-0.90, also with fewer and larger tiles); four loads a thread and room for a sixth block
  * (26 fields 0.88 for 0.865, 24 and 25 +0.006, most others the same, 5, 10, 20, 27, 28, 33 fields -0.02 to -0.07).
  */
+#include "async.cuh"
 #include "matrix.cuh"
 #include "planes.h"
 #include "vector.cuh"
@@ -95,22 +98,10 @@ __device__ __forceinline__ void gm_planes_scatter(unsigned char *to, const int *
             *(T *)(to + place[i]) = (T)(word[i * S / 4] >> (i * S % 4 * 8));
 }
 
-/* Has what another block will read brought to the second-level cache; both are multiples of 16. */
-__device__ __forceinline__ void gm_planes_prefetch(const char *from, int bytes)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(from)), "r"(bytes)
-                 : "memory");
-#else
-    (void)from;
-    (void)bytes;
-#endif
-}
-
 template <typename T>
 __device__ void move_planes(char *__restrict__ out, const char *__restrict__ in, const gm_planes &p)
 {
-    enum { S = sizeof(T), V = 16 / S, LINE = GM_PLANES_LINE / S, LOADS = 6 };
+    enum { S = sizeof(T), V = 16 / S, LINE = GM_PLANES_LINE / S, LOADS = S <= 2 ? 8 : 6 };
     extern __shared__ __align__(128) unsigned char shared[];
     long long *planes = (long long *)shared;
     unsigned char *records = shared + GM_PLANES_TABLE(p.fields);
@@ -142,7 +133,7 @@ __device__ void move_planes(char *__restrict__ out, const char *__restrict__ in,
     if (int bytes = (int)p.tile * record; p.further && thread == 0) {
         const char *later = source + LINE * record / 16 * 16 + (long long)p.further * bytes;
         if ((unsigned long long)later + bytes <= p.src_end)
-            gm_planes_prefetch(later, bytes);
+            gm_async_prefetch(later, bytes);
     }
     char *target = out - ((unsigned long long)out & (GM_PLANES_LINE - 1));
     for (int field = thread; field < fields; field += threads)
@@ -243,25 +234,26 @@ __device__ void move_records(char *__restrict__ out, const char *__restrict__ in
                 *(T *)(target + v * 16 + b) = *(const T *)(records + v * 16 + b);
 }
 
-/* `blocks`: of them a multiprocessor should have room for; planes keep more vectors under way in registers. */
+/* `blocks`: of them a multiprocessor should have room for; planes keep more vectors under way in registers. `few`: the
+ * same for items of one and two bytes. */
 #define GM_KERNEL(name, blocks, size, type)                                                                            \
     extern "C" __global__ void __launch_bounds__(GM_PLANES_WARPS * 32, blocks)                                         \
         name##_##size(char *__restrict__ out, const char *__restrict__ in, const __grid_constant__ gm_planes planes)   \
     {                                                                                                                  \
         name<type>(out, in, planes);                                                                                   \
     }
-#define GM_KERNELS(name, blocks)                                                                                       \
-    GM_KERNEL(name, blocks, 1, unsigned char)                                                                          \
-    GM_KERNEL(name, blocks, 2, unsigned short)                                                                         \
+#define GM_KERNELS(name, few, blocks)                                                                                  \
+    GM_KERNEL(name, few, 1, unsigned char)                                                                             \
+    GM_KERNEL(name, few, 2, unsigned short)                                                                            \
     GM_KERNEL(name, blocks, 4, unsigned int)                                                                           \
     GM_KERNEL(name, blocks, 8, unsigned long long)
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800 /* of these threads no more fit there */
-GM_KERNELS(move_planes, 4)
-GM_KERNELS(move_records, 4)
+GM_KERNELS(move_planes, 4, 4)
+GM_KERNELS(move_records, 4, 4)
 #else
-GM_KERNELS(move_planes, 5)
-GM_KERNELS(move_records, 6)
+GM_KERNELS(move_planes, 4, 5)
+GM_KERNELS(move_records, 6, 6)
 #endif
 #undef GM_KERNELS
 #undef GM_KERNEL

@@ -17,10 +17,14 @@
 #undef GM_KERNEL
 #undef GM_KERNELS
 #include "../../csrc/kernels/weave.cu"
+#undef GM_KERNEL
+#undef GM_KERNELS
+#include "../../csrc/kernels/strip.cu"
 
 extern "C" {
 #include "../../csrc/cuda/matrix.h"
 #include "../../csrc/cuda/rows.h"
+#include "../../csrc/cuda/strip.h"
 #include "../../csrc/cuda/planes.h"
 #include "../../csrc/cuda/batch.h"
 #include "../../csrc/cuda/fit.h"
@@ -150,7 +154,7 @@ static void move_plainly(const gm_case &test, char *dst, const char *src, int ax
         }                                                                                                              \
     }
 
-enum gm_way { GENERAL, ROWS, MATRICES, PLANES, WEAVES, BATCHES, FITS, TILES, WAYS };
+enum gm_way { GENERAL, ROWS, MATRICES, STRIPS, PLANES, WEAVES, BATCHES, FITS, TILES, WAYS };
 
 // In the order of gm_matrix_tiles.
 static void (*const matrix_kernels[])(char *, const char *, const gm_matrix) = {
@@ -170,6 +174,7 @@ static bool move(gm_way way, const gm_plan &plan, char *dst, const char *src)
     static gm_matrix_launch matrix;
     static gm_tile_launch tile;
     static gm_planes_launch planes;
+    static gm_strip_launch strip;
     static gm_weave_launch weave;
     static gm_batch_launch batch;
     static gm_fit_launch fit;
@@ -200,6 +205,14 @@ static bool move(gm_way way, const gm_plan &plan, char *dst, const char *src)
         launch(matrix.blocks, (unsigned)matrix.threads, [&] { matrix_kernels[tile](dst, src, matrix.matrix); });
         return true;
     }
+    case STRIPS:
+        if (!gm_strip_make(&strip, &plan, unit, src))
+            return false;
+        launch(strip.blocks, strip.threads, [&] {
+            auto kernel = unit == 2 ? move_strip_2 : unit == 4 ? move_strip_4 : move_strip_8;
+            kernel(dst, src, strip.strip);
+        });
+        return true;
     case PLANES:
         if (!gm_planes_make(&planes, &plan, unit, dst, src))
             return false;
@@ -292,7 +305,7 @@ int main(int argc, char **argv)
             taken[way]++;
             if (memcmp(result, wanted.data(), dst_bytes) == 0)
                 continue;
-            static const char *const names[] = {"general", "rows",    "matrices", "planes",
+            static const char *const names[] = {"general", "rows",   "matrices", "strips", "planes",
                                                 "weaves",  "batches", "fits",     "tiles"};
             printf("%s, case %d: items of %lld bytes, shifts %d and %d, axes (length, src, dst)", names[way], i,
                    (long long)test.item, test.src_shift, test.dst_shift);
@@ -304,7 +317,9 @@ int main(int argc, char **argv)
         free(source);
         free(result);
     }
-    printf("%d general, %d rows, %d matrices, %d planes, %d weaves, %d batches, %d fits, %d tiles\n", taken[GENERAL],
-           taken[ROWS], taken[MATRICES], taken[PLANES], taken[WEAVES], taken[BATCHES], taken[FITS], taken[TILES]);
-    return !taken[TILES] || !taken[MATRICES] || !taken[PLANES] || !taken[WEAVES] || !taken[BATCHES] || !taken[FITS];
+    printf("%d general, %d rows, %d matrices, %d strips, %d planes, %d weaves, %d batches, %d fits, %d tiles\n",
+           taken[GENERAL], taken[ROWS], taken[MATRICES], taken[STRIPS], taken[PLANES], taken[WEAVES], taken[BATCHES],
+           taken[FITS], taken[TILES]);
+    return !taken[TILES] || !taken[MATRICES] || !taken[STRIPS] || !taken[PLANES] || !taken[WEAVES] ||
+           !taken[BATCHES] || !taken[FITS];
 }
