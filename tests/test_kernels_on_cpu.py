@@ -33,7 +33,7 @@ def check(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "check"
 
 
-@pytest.mark.parametrize("seed", range(1, 7))
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5, 8])  # of which each has some of every kind
 def test_every_byte_is_moved_and_no_other(check: Path, seed: int) -> None:
     done = subprocess.run([check, str(seed), "40"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
