@@ -80,10 +80,31 @@ static gm_fit_size size_of(int64_t tall, int64_t columns, int unit, int adjacent
     return (gm_fit_size){0, 0, 0};
 }
 
+/* The tile that has whole rows of those columns, and of the axis above so much that columns have 256 bytes. */
+static gm_fit_size whole_rows(int64_t tall, const gm_axis *columns, const gm_axis *above)
+{
+    enum { LINES = 16 };
+    return (gm_fit_size){tall * gm_least(LINES / tall, above->len), columns->len, 1};
+}
+
+/* Columns of 4-byte items that do not follow one another: the axis along which a column of this many bytes goes on, if
+ * the rows of the source are better taken whole than in parts of 256 bytes; otherwise -1. */
+static int find_above(const gm_plan *plan, int unit, int64_t tall, const gm_axis *columns)
+{
+    enum { PART = 256, MOST = 512 };
+    int64_t bytes = columns->len * unit;
+
+    if (unit != 4 || 2 * tall > PART || bytes <= PART || bytes > MOST || bytes % VECTOR)
+        return -1;
+    for (int i = plan->naxes - 2; i >= 0; i--)
+        if (plan->axis[i].dst == tall && llabs(plan->axis[i].src) <= INT32_MAX)
+            return i;
+    return -1;
+}
+
 /* Where blocks go: along the destination, so that what lies between two columns of the last axis comes before the next
  * tile. Returns their number, or 0; sets the bits of the steps. */
-static int64_t set_grid(gm_fit *fit, const gm_plan *plan, unsigned char *taken, int64_t tile_src, int64_t part_dst,
-                        uint64_t *bits)
+static int64_t set_grid(gm_fit *fit, const gm_plan *plan, unsigned char *taken, int64_t tile_src, uint64_t *bits)
 {
     int64_t blocks = gm_pieces(fit->columns, fit->tile), last = fit->column[fit->ncolumn - 1].dst;
     gm_walk_axis tiles = walk_axis(blocks, tile_src, 0);
@@ -92,7 +113,8 @@ static int64_t set_grid(gm_fit *fit, const gm_plan *plan, unsigned char *taken, 
     if (fit->parts < fit->parts_in_all && !fit->piece) {
         int64_t parts = gm_pieces(fit->parts_in_all, fit->parts);
         fit->part_grid = fit->ngrid;
-        fit->grid[fit->ngrid++] = walk_axis(parts, (int64_t)fit->parts * fit->part_src, part_dst);
+        fit->grid[fit->ngrid++] =
+            walk_axis(parts, (int64_t)fit->parts * fit->part_src, (int64_t)fit->parts * fit->part_tall * VECTOR);
         blocks *= parts;
     }
     for (int i = plan->naxes - 1; i >= -1; i--) {
@@ -118,19 +140,25 @@ int gm_fit_make(gm_fit_launch *launch, const gm_plan *plan, int unit, const char
     unsigned char taken[GM_MAX_NDIM] = {0};
     const gm_axis *row = &plan->axis[plan->naxes - 1];
     uint64_t bits = (uintptr_t)dst | (uintptr_t)src | (uint64_t)row->src;
-    int first, next, words = unit < 4 ? 4 / unit : 1, items = VECTOR / unit; /* columns of a word, items of a vector */
+    int first, next, above = -1, words = unit < 4 ? 4 / unit : 1,
+                     items = VECTOR / unit; /* columns of a word, items of a vector */
 
     if (plan->item != unit || unit > 8 || plan->naxes < 2 || row->dst != unit || row->len % items ||
-        row->len > INT32_MAX / unit || llabs(row->src) > INT32_MAX / items || (first = find(plan, taken, unit)) < 0 ||
-        plan->axis[first].dst != row->len * unit)
+        row->len > INT32_MAX / unit || llabs(row->src) > INT32_MAX / items || (first = find(plan, taken, unit)) < 0)
+        return 0;
+    if (plan->axis[first].dst != row->len * unit &&
+        (above = find_above(plan, unit, row->len * unit, &plan->axis[first])) < 0)
         return 0;
     memset(fit, 0, sizeof *fit);
     taken[plan->naxes - 1] = 1;
+    if (above >= 0)
+        taken[above] = 1;
     fit->columns = 1;
     for (next = first; next >= 0 && append(fit, taken, plan, next);)
         next = find(plan, taken, (int64_t)fit->columns * unit);
     int64_t tall = row->len / items, piece = fit->columns, matrix = piece * row->len * unit, tile_src;
-    gm_fit_size size = size_of(tall, piece, unit, row->src == piece * unit);
+    gm_fit_size size = above < 0 ? size_of(tall, piece, unit, row->src == piece * unit)
+                                 : whole_rows(tall, &plan->axis[first], &plan->axis[above]);
     if (!size.wide || piece * unit % VECTOR)
         return 0;
     int vectors = GM_FIT_HELD * (size.large ? GM_FIT_LARGE_THREADS : GM_FIT_THREADS);
@@ -149,6 +177,12 @@ int gm_fit_make(gm_fit_launch *launch, const gm_plan *plan, int unit, const char
         fit->part_tall = 1;
         fit->part_src = (int)row->src * items;
         fit->part_pitch = (unsigned)(items * tile_src);
+    } else if (above >= 0) { /* parts of the axis above */
+        fit->parts = (unsigned)(size.tall / tall);
+        fit->parts_in_all = (unsigned)plan->axis[above].len;
+        fit->part_src = (int)plan->axis[above].src;
+        fit->part_pitch = (unsigned)(row->len * tile_src);
+        bits |= (uint64_t)plan->axis[above].src;
     } else if (size.wide == piece && row->src == piece * unit && 2 * tall * piece <= vectors &&
                (next = find(plan, taken, matrix)) >= 0) { /* whole matrices follow one another: a tile has several */
         if (!append(fit, taken, plan, next))
@@ -169,7 +203,7 @@ int gm_fit_make(gm_fit_launch *launch, const gm_plan *plan, int unit, const char
     fit->words = divisor(fit->tile / words);
     for (int i = 0; i < plan->naxes - 1; i++)
         bits |= (uint64_t)plan->axis[i].dst;
-    launch->blocks = (unsigned)set_grid(fit, plan, taken, tile_src, (int64_t)fit->parts * VECTOR, &bits);
+    launch->blocks = (unsigned)set_grid(fit, plan, taken, tile_src, &bits);
     launch->shared = (unsigned)vectors * VECTOR + fit->tile * 8;
     return launch->blocks && bits % VECTOR == 0;
 }

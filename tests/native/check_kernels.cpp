@@ -61,10 +61,11 @@ static gm_case draw_case()
     enum { MOST_BYTES = 400000 };
     gm_case made = {};
     int64_t count = 1, shape[8], step[8];
-    int drawn = draw(0, 18), kind = drawn > 15 ? 12 : drawn > 11 ? 10 + drawn % 2 : std::min(drawn, 9), order[8];
+    int drawn = draw(0, 21), kind = drawn > 15 ? 12 : drawn > 11 ? 10 + drawn % 2 : std::min(drawn, 9), order[8];
     bool dense = kind >= 6;
 
-    made.item = items[kind == 12 ? draw(0, 3) : kind >= 10 ? 0 : draw(0, kind == 9 ? 3 : dense ? 4 : 11)];
+    bool apart = kind == 12 && draw(0, 2) == 0; // whose columns do not follow one another
+    made.item = items[apart ? 2 : kind == 12 ? draw(0, 3) : kind >= 10 ? 0 : draw(0, kind == 9 ? 3 : dense ? 4 : 11)];
     made.ndim = kind == 12 ? draw(2, 5)
                 : kind == 8  ? 2
                 : kind == 11 ? draw(3, 4)
@@ -77,8 +78,9 @@ static gm_case draw_case()
         bool longest = (kind == 3 && i == 0) || (kind == 4 && i == made.ndim - 1) || (kind == 9 && i == long_axis);
         shape[i] = kind == 10   ? i == long_axis ? 16 * draw(1, 100) : draw(2, 4)
                      : kind == 11 ? i ? draw(2, 12) : draw(20, 300)
-                     : kind == 12 ? i == row               ? vector * (draw(0, 1) ? draw(1, 16) : draw(17, 60))
+                     : kind == 12 ? i == row               ? vector * (draw(0, 1) || apart ? draw(1, 16) : draw(17, 60))
                                     : i < made.ndim - 1 ? draw(1, 8)
+                                    : apart             ? vector * draw(15, 34)
                                     : draw(0, 2)        ? vector * draw(1, draw(0, 1) ? 4 : 40)
                                                         : draw(2, 60)
                      : longest ? draw(500, 6000)
@@ -96,7 +98,8 @@ static gm_case draw_case()
     if (kind == 12) { // the columns follow one another
         std::shuffle(order, order + made.ndim, generator);
         std::swap(*std::find(order, order + made.ndim, row), order[made.ndim - 1]);
-        std::swap(*std::find(order, order + made.ndim, made.ndim - 1), order[made.ndim - 2]);
+        if (!apart)
+            std::swap(*std::find(order, order + made.ndim, made.ndim - 1), order[made.ndim - 2]);
     } else if (kind >= 10)
         std::swap(order[made.ndim - 1], order[made.ndim - 2]);
     else
