@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-HOST = ["csrc/base/plan.c", "csrc/cuda/matrix.c", "csrc/cuda/rows.c", "csrc/cuda/strip.c"]
+HOST = ["csrc/base/plan.c", "csrc/cuda/matrix.c", "csrc/cuda/rows.c", "csrc/cuda/stride.c", "csrc/cuda/strip.c"]
 HOST += ["csrc/cuda/planes.c", "csrc/cuda/batch.c", "csrc/cuda/tile.c", "csrc/cuda/tile_box.c", "csrc/cuda/tile_turn.c"]
 HOST += ["csrc/cuda/fit.c", "csrc/cuda/walk.c", "csrc/cuda/weave.c"]
 

@@ -8,6 +8,9 @@
 #include "../../csrc/kernels/matrix.cu"
 #undef GM_KERNEL
 #include "../../csrc/kernels/rows.cu"
+#include "../../csrc/kernels/stride.cu"
+#undef GM_KERNEL
+#undef GM_KERNELS
 #include "../../csrc/kernels/sum_down.cu"
 #include "../../csrc/kernels/sum_run.cu"
 #include "../../csrc/kernels/planes.cu"
@@ -25,6 +28,7 @@ extern "C" {
 #include "../../csrc/cuda/matrix.h"
 #include "../../csrc/cuda/rows.h"
 #include "../../csrc/cuda/strip.h"
+#include "../../csrc/cuda/stride.h"
 #include "../../csrc/cuda/planes.h"
 #include "../../csrc/cuda/batch.h"
 #include "../../csrc/cuda/fit.h"
@@ -34,7 +38,9 @@ extern "C" {
 }
 
 #include <cstdio>
+#include <map>
 #include <random>
+#include <string>
 
 static std::mt19937 generator;
 
@@ -157,7 +163,7 @@ static void move_plainly(const gm_case &test, char *dst, const char *src, int ax
         }                                                                                                              \
     }
 
-enum gm_way { GENERAL, ROWS, MATRICES, STRIPS, PLANES, WEAVES, BATCHES, FITS, TILES, WAYS };
+enum gm_way { GENERAL, ROWS, STRIDES, MATRICES, STRIPS, PLANES, WEAVES, BATCHES, FITS, TILES, WAYS };
 
 // In the order of gm_matrix_tiles.
 static void (*const matrix_kernels[])(char *, const char *, const gm_matrix) = {
@@ -169,6 +175,13 @@ static void (*const matrix_kernels[])(char *, const char *, const gm_matrix) = {
 #undef ANY
 #undef EVEN
 };
+
+#define BOTH(name, unit) {#name "_" #unit, name##_##unit}, {#name "_wide_" #unit, name##_wide_##unit}
+static const std::map<std::string, void (*)(char *, const char *, const gm_stride)> stride_kernels = {
+    {"move_run", move_run}, BOTH(move_forwards, 1),  BOTH(move_backwards, 1), BOTH(move_backwards, 2),
+    BOTH(move_backwards, 4), BOTH(move_backwards, 8), BOTH(move_second, 1),    BOTH(move_second, 2),
+    BOTH(move_second, 4),    BOTH(move_second, 8)};
+#undef BOTH
 
 // Whether that way takes the plan; moves it if so.
 static bool move(gm_way way, const gm_plan &plan, char *dst, const char *src)
@@ -182,6 +195,9 @@ static bool move(gm_way way, const gm_plan &plan, char *dst, const char *src)
     static gm_batch_launch batch;
     static gm_fit_launch fit;
     static gm_rows rows;
+    static gm_stride_launch stride;
+    static int strides;
+    std::string name;
     static gm_walk walk;
 
     switch (way) {
@@ -194,6 +210,14 @@ static bool move(gm_way way, const gm_plan &plan, char *dst, const char *src)
             return false;
         gm_rows_make(&rows, &plan, dst, src);
         launch((unsigned)((rows.all + 511) / 512), 256, [&] { move_rows(dst, src, rows); });
+        return true;
+    case STRIDES:
+        if (!gm_stride_make(&stride, &plan, unit, dst, src))
+            return false;
+        name = stride.kernel;
+        if (name != "move_run" && strides++ % 2) // as for arrays too large to be had here
+            name.insert(name.rfind('_'), "_wide");
+        launch((unsigned)stride.blocks, GM_STRIDE_THREADS, [&] { stride_kernels.at(name)(dst, src, stride.stride); });
         return true;
     case MATRICES: {
         gm_matrix_shape shape;
@@ -308,8 +332,8 @@ int main(int argc, char **argv)
             taken[way]++;
             if (memcmp(result, wanted.data(), dst_bytes) == 0)
                 continue;
-            static const char *const names[] = {"general", "rows",   "matrices", "strips", "planes",
-                                                "weaves",  "batches", "fits",     "tiles"};
+            static const char *const names[] = {"general", "rows",   "strides", "matrices", "strips",
+                                                "planes",  "weaves", "batches", "fits",     "tiles"};
             printf("%s, case %d: items of %lld bytes, shifts %d and %d, axes (length, src, dst)", names[way], i,
                    (long long)test.item, test.src_shift, test.dst_shift);
             for (int k = 0; k < test.ndim; k++)
@@ -320,9 +344,10 @@ int main(int argc, char **argv)
         free(source);
         free(result);
     }
-    printf("%d general, %d rows, %d matrices, %d strips, %d planes, %d weaves, %d batches, %d fits, %d tiles\n",
-           taken[GENERAL], taken[ROWS], taken[MATRICES], taken[STRIPS], taken[PLANES], taken[WEAVES], taken[BATCHES],
-           taken[FITS], taken[TILES]);
-    return !taken[TILES] || !taken[MATRICES] || !taken[STRIPS] || !taken[PLANES] || !taken[WEAVES] ||
+    printf("%d general, %d rows, %d strides, %d matrices, %d strips, %d planes, %d weaves, %d batches, %d fits, "
+           "%d tiles\n",
+           taken[GENERAL], taken[ROWS], taken[STRIDES], taken[MATRICES], taken[STRIPS], taken[PLANES], taken[WEAVES],
+           taken[BATCHES], taken[FITS], taken[TILES]);
+    return !taken[TILES] || !taken[STRIDES] || !taken[MATRICES] || !taken[STRIPS] || !taken[PLANES] || !taken[WEAVES] ||
            !taken[BATCHES] || !taken[FITS];
 }
