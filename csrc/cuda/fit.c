@@ -61,7 +61,7 @@ typedef struct gm_fit_size {
  * way. wide == 0: the tiles of other kernels are as good or better. */
 static gm_fit_size size_of(int64_t tall, int64_t columns, int unit, int adjacent)
 {
-    enum { HELD = GM_FIT_HELD * GM_FIT_THREADS, FEW = 64, LINES = 16, WIDE = 128 };
+    enum { HELD = GM_FIT_HELD * GM_FIT_THREADS, FEW = 64, LINES = 16, WIDE = 128, STEEP = 8 };
     static const int tallest[VECTOR] = {[1] = 8, [2] = 12, [4] = 16, [8] = 8},
                      thinnest[VECTOR] = {[1] = 64, [2] = 32, [4] = 16, [8] = 16},
                      few[VECTOR] = {[1] = FEW, [2] = FEW, [4] = FEW, [8] = 16},
@@ -75,7 +75,7 @@ static gm_fit_size size_of(int64_t tall, int64_t columns, int unit, int adjacent
     }
     if (columns <= few[unit] && bytes % thinnest[unit] == 0 && tall >= LINES)
         return (gm_fit_size){gm_least(HELD / columns / LINES * LINES, tall), columns, 0};
-    if (shortest[unit] && tall * VECTOR >= shortest[unit] && bytes >= shortest[unit])
+    if (shortest[unit] && tall * VECTOR >= shortest[unit] && bytes >= shortest[unit] && tall * VECTOR <= STEEP * bytes)
         return (gm_fit_size){LINES, part_of(columns, WIDE, grain), 1};
     return (gm_fit_size){0, 0, 0};
 }

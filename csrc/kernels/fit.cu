@@ -19,10 +19,15 @@
  * large tiles 16384 x 16384 of 2 bytes 0.971 for 0.963, 11520 x 11520 of 4 bytes 0.965 for 0.955, 355 x 384 x 384 of
  * 4 bytes 0.985 for 0.96.
  *
+ * Rows of 448 bytes whole, where they would be cut in 256 and 192 and columns do not follow one another: 0.860 for
+ * 0.855 (32 x 15 x 15 x 15 x 5 x 112 reversed), elsewhere the same.
+ *
  * Lost there: batches of 32 x 32 bytes (batch.cu 0.92, here 0.87); parts of columns that are no whole lines (384
  * bytes in two 0.93 for 0.945, 20 columns in parts of 800 bytes 0.915 for 0.94); all of 256 columns of bytes, four
- * vectors high (0.90 for 0.93); large tiles of bytes (0.94 for 0.945, 8192 x 8192 0.92 for 0.94). Within 0.01 of each
- * other: tiles of 8 to 24 KB, 128 and 256 threads, two images instead of vectors held in registers.
+ * vectors high (0.90 for 0.93); large tiles of bytes (0.94 for 0.945, 8192 x 8192 0.92 for 0.94), and for matrices more
+ * than eight times as high as wide (43408 x 1216 of 4 bytes 0.917 for 0.933). Within 0.01 of each other: tiles of 8 to
+ * 24 KB, 128 and 256 threads, two images instead of vectors held in registers, two to eight blocks a multiprocessor,
+ * what the blocks go along first; all of the parameters asked for at once at the start.
  */
 #include "async.cuh"
 #include "fit.h"
