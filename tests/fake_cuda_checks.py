@@ -592,6 +592,24 @@ def test_squares_in_place(driver, n, dtype):
     assert memory.tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8"])
+@pytest.mark.parametrize("n", [311, 385, 403])
+def test_squares_whose_rows_begin_anywhere(driver, n, dtype):
+    """From the array's first byte or later, to its last, with rows apart, with columns from the last row on."""
+    lib, size = Library(), np.dtype(dtype).itemsize
+    for start, gap, step in ((0, 0, 1), (1, 0, 1), (3, 5, 1), (2, 16 // size, 1), (1, 3, -1)):
+        memory = numbers(start + n * (n + gap) - gap, dtype=dtype)
+        strides = (step * (n + gap) * size, size)
+        first = start + (n - 1) * (n + gap) * (step < 0)
+        expected = memory.copy()
+        square = np.lib.stride_tricks.as_strided(expected[first:], (n, n), strides)
+        square[...] = square.T.copy()
+        array = lib.array(np.lib.stride_tricks.as_strided(memory[first:], (n, n), strides))
+        gpumem.transpose(array, out=array)
+        driver.run()
+        assert memory.tobytes() == expected.tobytes()
+
+
 def test_many_small_squares_go_through_scratch(driver):
     """Those that are not one behind the other."""
     lib, memory = Library(), numbers(5, 12_000, 5)
@@ -607,7 +625,7 @@ def test_many_small_squares_go_through_scratch(driver):
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8", "c16"])
-@pytest.mark.parametrize("n", [2, 3, 5, 16, 33, 100, 128, 250])
+@pytest.mark.parametrize("n", [2, 3, 5, 16, 33, 38, 100, 104, 128, 250])
 def test_small_squares_in_place(driver, n, dtype):
     """One behind the other, with gaps between some, from any item on, from the last to the first."""
     lib, items = Library(), 3 * n * n

@@ -11,9 +11,17 @@ int gm_swap_held_make(gm_swap_packed *packed, const gm_gpu *gpu, const gm_array 
 void gm_swap_held_prepare(gm_prepared *to, const gm_swap_packed *packed, const gm_array *array);
 
 /* Pairs of tiles (swap_tiles.c): the kernel for them, which takes any squares. */
+typedef enum gm_swap_kind {
+    GM_SWAP_KIND_swap_axes,
+    GM_SWAP_KIND_swap_vectors,
+    GM_SWAP_KIND_swap_rows,
+    GM_SWAP_KIND_swap_even
+} gm_swap_kind;
+
 typedef struct gm_swap_kernel {
     const char *name;
-    int vectors, unit, tile, threads, least, shared;
+    gm_swap_kind kind;
+    int unit, tile, threads, least, shared; /* bytes, for any pitch */
 } gm_swap_kernel;
 
 typedef struct gm_swap_tiles {

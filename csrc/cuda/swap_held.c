@@ -6,6 +6,8 @@
 #include "images.h"
 #include "walk.h"
 
+enum { VECTOR = 16 };
+
 /* Rows of whole vectors that are too many for a block to hold their squares as well as pairs of tiles do. */
 static int better_in_tiles(const gm_array *array, int a, int b)
 {
@@ -17,7 +19,7 @@ static int better_in_tiles(const gm_array *array, int a, int b)
 
 int gm_swap_held_make(gm_swap_packed *packed, const gm_gpu *gpu, const gm_array *array, int a, int b)
 {
-    enum { VECTOR = 16, MOST = 96 * 1024, WANTED = 16 * 1024, ALIGNED = 32 };
+    enum { MOST = 96 * 1024, WANTED = 16 * 1024, ALIGNED = 32 };
     int64_t itemsize = array->itemsize, n = array->shape[a];
     int64_t low = array->strides[a] < array->strides[b] ? array->strides[a] : array->strides[b];
     gm_plan batch = {.items = 1};
@@ -76,10 +78,22 @@ static int in_batch(gm_batch_launch *made, const gm_swap_packed *packed, const g
     return gm_batch_make(made, &plan, array->data, array->data, processors);
 }
 
+/* Lanes make vectors side by side, whose items are from rows that follow one another; those that would be on one bank
+ * begin with other items. */
+static void choose_turn(gm_swap_packed *packed, int itemsize)
+{
+    static const int shift[2][3] = {{3, 2, 1}, {3, 2, 2}}, step[2][3] = {{4, 2, 1}, {2, 1, 1}};
+    int twos = packed->n % 2 ? 0 : packed->n % 4 ? 1 : 2;
+
+    packed->turn_shift = shift[itemsize - 1][twos];
+    packed->turn_step = step[itemsize - 1][twos];
+}
+
 void gm_swap_held_prepare(gm_prepared *to, const gm_swap_packed *packed, const gm_array *array)
 {
     int64_t bytes = (int64_t)packed->each * packed->square * array->itemsize;
-    int size = (int)array->itemsize, word = size < 4 ? 4 : size;
+    int size = (int)array->itemsize, gathered = size < 4 && (int)packed->n * size >= VECTOR;
+    int word = gathered ? VECTOR : size < 4 ? 4 : size;
     gm_batch_launch made;
 
     if (in_batch(&made, packed, array, to->gpu->figures.processors)) {
@@ -89,7 +103,10 @@ void gm_swap_held_prepare(gm_prepared *to, const gm_swap_packed *packed, const g
     }
     to->parameter.packed = *packed;
     to->in_place = 1;
-    gm_prepared_set(to, gm_entry_sized("swap_packed", size), packed->pieces * packed->batch.units,
+    if (gathered)
+        choose_turn(&to->parameter.packed, size);
+    gm_prepared_set(to, gm_entry_sized(gathered ? "swap_gathered" : "swap_packed", size),
+                    packed->pieces * packed->batch.units,
                     bytes > 24 * 1024  ? 512
                     : bytes > 4 * 1024 ? 256
                                        : 64,

@@ -2,39 +2,14 @@
  *
  * Must move 2 * items * itemsize bytes. A block has two tiles, one on either side of the diagonal: it reads both before
  * it writes either. Blocks go through groups of tiles, so that both of their places are near those of their neighbours
- * (8 x 8 of them beside one row after the other: 0.01 to 0.05). Limited by memory in vectors: on an H200 0.90-0.97 of a
- * copy's speed for items of 4 bytes and more, 0.92 for 2 (0.85 in tiles of 64 rows, which are better for small
- * squares), 0.86 for 1 (0.84 in tiles of 192 rows); by the number of accesses where rows are not whole aligned vectors:
- * 0.25, 0.45, 0.6, 0.75 and 0.85 for 1 to 16 bytes. Lines that two tiles share cannot be completed by either, as the
- * matrix kernels do: what they would read may be written already.
+ * (8 x 8 of them beside one row after the other: 0.01 to 0.05). Limited by memory in vectors: on an H200 0.92-0.97 of a
+ * copy's speed for items of 2 bytes and more (2 bytes in tiles of 64 rows, which are better for small squares, 0.85),
+ * 0.86 for 1 (swap_rows.cu has larger tiles for large squares); by the number of accesses where columns lie apart or
+ * items are no unit of a machine. Rows that begin anywhere in a vector are swap_rows.cu's; 16 bytes, which are whole
+ * vectors and yet may begin inside a sector, 0.85.
  */
-#include "swap.h"
+#include "swap.cuh"
 #include "turn.cuh"
-#include "walk.cuh"
-
-/* Which pair of groups: they are numbered row by row in the lower triangle, the diagonal included. */
-__device__ __forceinline__ void gm_swap_pair(long long pair, long long *high, long long *low)
-{
-    long long j = (long long)((sqrt(8.0 * (double)pair + 1) - 1) / 2);
-    while (j * (j + 1) / 2 > pair)
-        j--;
-    while ((j + 1) * (j + 2) / 2 <= pair)
-        j++;
-    *high = j;
-    *low = pair - j * (j + 1) / 2;
-}
-
-/* Which pair of tiles, by their first items; false for one above the diagonal or beyond the square. */
-__device__ __forceinline__ bool gm_swap_tiles(const gm_swap &swap, long long pair, int tile, long long *high,
-                                              long long *low)
-{
-    long long area = swap.side * swap.side, group = pair / area, within = pair - group * area, row = within / swap.side;
-
-    gm_swap_pair(group, high, low);
-    *high = (*high * swap.side + row) * tile;
-    *low = (*low * swap.side + within - row * swap.side) * tile;
-    return *low <= *high && *high < swap.n;
-}
 
 template <typename T, int TILE, int THREADS> __device__ void swap_axes(char *data, const gm_swap &swap)
 {
