@@ -5,9 +5,9 @@
  * end of the run may be a neighbour's in part: of that it moves items.
  *
  * Limited by memory for items of 4 bytes and more: on an H200 0.88-1.03 of a copy's speed for 3 x 3 to 128 x 128, where
- * pairs of tiles, mostly empty, reach 0.002-0.5; for 1 and 2 bytes by instructions: by vectors (swap_gathered) 0.57-0.88
- * and 0.57-0.92 for 33 to 300 rows, by words 0.35 and 0.53. Lost there: copies into scratch and back through the
- * second-level cache (0.4 at the most, in pieces of 32 MB).
+ * pairs of tiles, mostly empty, reach 0.002-0.5; for 1 and 2 bytes by instructions: by vectors (swap_gathered)
+ * 0.57-0.88 and 0.57-0.92 for 33 to 300 rows, by words 0.35 and 0.53. Lost there: copies into scratch and back through
+ * the second-level cache (0.4 at the most, in pieces of 32 MB).
  */
 #include "async.cuh"
 #include "swap.h"
