@@ -47,7 +47,7 @@ _COPY, _BULK = 0x1AE, 0x1BA
 _NAMED = {0x006: "VOTE", 0x086: "VOTEU", 0x0BD: "UFLO", 0x100: "FLO", 0x11A: "DEPBAR", 0x1A1: "MATCH"}
 _NAMED |= {0x16F: "TXQ", 0x182: "LDC", 0x189: "SHFL", 0x18F: "CCTL", 0x192: "MEMBAR", 0x1A7: "SYNCS", 0x1AA: "QSPC"}
 _NAMED |= {0x1AB: "ERRBAR", 0x1AC: "LDCU", 0x1AF: "LDGDEPBAR", 0x1B0: "ARRIVES", 0x1B1: "SYNCS", 0x1B2: "SYNCS"}
-_NAMED |= {0x1B7: "UTMACMDFLUSH", 0x1B8: "UTMAPF"}
+_NAMED |= {0x1B7: "UTMACMDFLUSH", 0x1B8: "UTMAPF", 0x1BC: "UBLKPF"}
 # Where memory instructions are: one that is not in the tables may move data, and is named so that it is not lost.
 _MEMORY = range(0x160, 0x1C0)
 _UNKNOWN, _OTHER = "LD_OR_ST_{:#x}", "OP_{:#x}"

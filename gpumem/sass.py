@@ -37,7 +37,7 @@ OPERATIONS = {"add", "min", "max", "inc", "dec", "cas", "exch", "and", "or", "xo
 SPACES = {"global", "shared", "local"}
 
 # Machine instructions that look like accesses and move no data that a kernel asked for.
-NO_ACCESS = {"LDC", "LDCU", "LDGDEPBAR", "UTMACMDFLUSH", "UTMAPF", "UTMACCTL", "CCTL", "CCTLL", "CCTLT"}
+NO_ACCESS = {"LDC", "LDCU", "LDGDEPBAR", "UTMACMDFLUSH", "UTMAPF", "UBLKPF", "UTMACCTL", "CCTL", "CCTLL", "CCTLT"}
 MAY_ACCESS = re.compile(r"LD|ST|ATOM|RED(?!UX)|UBLK|UTMA|CCTL|SU(ST|LD|ATOM|RED)|TLD|TEX|UST|ULD(?!C)")
 MACHINE_OPCODES = {
     "LDG": "ld.global",

@@ -54,7 +54,7 @@ def test_no_form_of_memory_instruction_is_passed_over():
         assert words.split(".")[0].split("_0")[0] in {
             *("LD", "LDG", "LDL", "LDS", "ST", "STG", "STL", "STS", "ATOM", "ATOMG", "ATOMS", "RED", "LDGSTS"),
             *("UTMALDG", "UTMASTG", "LDC", "SHFL", "CCTL", "MEMBAR", "SYNCS", "QSPC", "ERRBAR", "LDCU", "LDGDEPBAR"),
-            *("ARRIVES", "UTMACMDFLUSH", "UTMAPF", "TXQ", "MATCH", "LD_OR_ST"),
+            *("ARRIVES", "UTMACMDFLUSH", "UTMAPF", "UBLKPF", "TXQ", "MATCH", "LD_OR_ST"),
         }
     with pytest.raises(UnknownInstructionError):
         sass_access(cubin.words(0x999, 90))
