@@ -394,3 +394,21 @@ def test_16_bit_floats_that_cancel(stage):
         x.flat[list(places)] = 65504, 0.25, -65504
         got = gpumem.sum(x, axis=axis, dtype="f4", stage=stage)
         assert np.abs(got - x.astype("f8").sum(axis)).max() <= 65504 * 2.0**-23
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_few_float16_at_millions_of_places(axis, k):
+    """Up to four meet in float32, in pairs, wherever input and results begin; nothing beside the results is written."""
+    n = 4_300_007
+    raw = np.random.default_rng(k).integers(0, 0x7800, n * k + 8, dtype="u2")  # finite, of either size
+    raw ^= np.random.default_rng(k + 9).integers(0, 2, raw.size, dtype="u2") << 15
+    for start, begin in ((0, 0), (3, 5)):
+        x = raw[start : start + n * k].view("f2").reshape((k, n) if axis == 0 else (n, k))
+        fenced = np.full(n + 64, 0xAAAA, "u2")
+        out = fenced[begin : begin + n].view("f2")
+        gpumem.sum(x, axis=axis, out=out)
+        a, b, c, d = [*(x if axis == 0 else x.T).astype("f4"), *np.zeros((4 - k, n), "f4")]
+        wanted = (a + b) + (c + d) if axis == 0 else (a + c) + (b + d)
+        assert np.array_equal(out, wanted.astype("f2"))
+        assert (np.concatenate((fenced[:begin], fenced[begin + n :])) == 0xAAAA).all()

@@ -201,22 +201,40 @@ static void finish(const gm_sum_job *job, gm_acc *acc, int64_t group)
  * them, go through `work`. */
 static void sum_past(const gm_sum_job *job, int64_t group, gm_acc *work)
 {
-    enum { LINE = 64, RESULT = 8 };
+    enum { LINE = 64 };
     const char *src = job->src + group_src(job, group);
     char *dst = group_dst(job, group);
     int64_t n = group_len(job, group), rows = job->along.len, step = job->along.src, per_line = LINE / job->size;
-    int64_t head = gm_least(n, (int64_t)(-(uintptr_t)dst % LINE) / RESULT), lines = (n - head) / per_line * per_line;
-    int64_t part[2][2] = {{0, head}, {head + lines, n - head - lines}};
+    int64_t result = job->across.dst, head = gm_least(n, (int64_t)(-(uintptr_t)dst % LINE) / result);
+    int64_t lines = (n - head) / per_line * per_line, part[2][2] = {{0, head}, {head + lines, n - head - lines}};
     const char *next = group % job->across_blocks + 1 < job->across_blocks ? src + n * job->size : NULL;
 
     for (int i = 0; i < 2; i++)
         if (part[i][1]) {
             job->kernels->cols[job->from](work, src + part[i][0] * job->size, step, rows, part[i][1], NULL);
-            memcpy(dst + part[i][0] * RESULT, work, (size_t)part[i][1] * RESULT);
+            job->write(dst + part[i][0] * result, work, part[i][1]);
         }
     if (lines)
-        job->past(dst + head * RESULT, src + head * job->size, step, rows, lines,
+        job->past(dst + head * result, src + head * job->size, step, rows, lines,
                   next ? next + head * job->size : NULL);
+}
+
+/* Rows of a few items, likewise. */
+static void sum_few(const gm_sum_job *job, int64_t group, gm_acc *work)
+{
+    enum { LINE = 64 };
+    const char *src = job->src + group_src(job, group);
+    char *dst = group_dst(job, group);
+    int64_t n = group_len(job, group), result = job->across.dst, step = job->across.src, items = job->along.len;
+    int64_t head = gm_least(n, (int64_t)(-(uintptr_t)dst % LINE) / result);
+    int64_t done = head + job->few(dst + head * result, src + head * step, step, n - head, items);
+    int64_t part[2][2] = {{0, head}, {done, n - done}};
+
+    for (int i = 0; i < 2; i++)
+        if (part[i][1]) {
+            job->kernels->rows[job->from](work, src + part[i][0] * step, step, part[i][1], items);
+            job->write(dst + part[i][0] * result, work, part[i][1]);
+        }
 }
 
 static void take_units(void *ctx, int thread)
@@ -234,6 +252,10 @@ static void take_units(void *ctx, int thread)
             for (int64_t group = unit * job->unit; group < end; group++) {
                 if (job->past) {
                     sum_past(job, group, work);
+                    continue;
+                }
+                if (job->few) {
+                    sum_few(job, group, work);
                     continue;
                 }
                 sum_pieces(job, work, group, 0, job->pieces);
@@ -257,6 +279,15 @@ static void join_slabs(void *ctx, int thread)
     }
 }
 
+/* Whether results would only push the input out of the caches, and lie where they can be streamed. */
+static int goes_past(const gm_sum_job *job, int64_t l3_bytes, int64_t size, int64_t part)
+{
+    uintptr_t address = (uintptr_t)job->dst;
+    for (int i = 0; i < job->kept_axes; i++)
+        address |= (uintptr_t)job->kept[i].dst;
+    return job->groups * job->width * size >= l3_bytes / 4 && address % (uintptr_t)part == 0;
+}
+
 /* The kernel that writes contiguous results, if there is one: past the caches those that would only push the input out
  * of them. */
 static gm_sum_write_fn *write_for(const gm_sum_job *job, int64_t l3_bytes)
@@ -271,12 +302,22 @@ static gm_sum_write_fn *write_for(const gm_sum_job *job, int64_t l3_bytes)
         return NULL;
     if (acc == GM_float64 && size == 2)
         return job->to == GM_float16 ? kernels->narrow_float16 : kernels->narrow_bfloat16;
-    uintptr_t address = (uintptr_t)job->dst;
-    for (int i = 0; i < job->kept_axes; i++)
-        address |= (uintptr_t)job->kept[i].dst;
-    if (job->groups * job->width * size < l3_bytes / 4 || address % (uintptr_t)part)
+    if (!goes_past(job, l3_bytes, size, part))
         return NULL;
     return is_float32 ? kernels->stream_float32 : as_is ? kernels->stream : NULL;
+}
+
+/* Kernels that go from a few items straight to results. */
+static void choose_straight(gm_sum_job *job, int64_t l3_bytes)
+{
+    const gm_sum_kernels *kernels = job->kernels;
+    int halves = job->from == GM_float16 && job->write == kernels->narrow_float16 &&
+                 job->along.len <= GM_SUM_FEW_HALVES && goes_past(job, l3_bytes, job->size, job->size);
+    int whole = !job->collapse && job->pieces == 1;
+    int columns = whole && job->form == GM_SUM_COLUMNS && job->col_gap == 1 && job->along.len <= GM_SUM_FEW;
+
+    job->past = columns && job->write && (halves || job->write == kernels->stream) ? kernels->past[job->from] : NULL;
+    job->few = whole && job->form == GM_SUM_RUN && halves ? kernels->few_float16 : NULL;
 }
 
 static gm_status sum_with(const gm_cpu *cpu, int threads, const gm_plan *plan, char *dst, gm_dtype to, const char *src,
@@ -291,9 +332,7 @@ static gm_status sum_with(const gm_cpu *cpu, int threads, const gm_plan *plan, c
     job.kernels = cpu->isa->sum;
     gm_sum_cut(&job, plan, dst, to, src, from);
     job.write = write_for(&job, cpu->l3_bytes);
-    int few = job.form == GM_SUM_COLUMNS && job.col_gap == 1 && !job.collapse && job.pieces == 1 &&
-              job.along.len <= GM_SUM_FEW;
-    job.past = few && job.write && job.write == job.kernels->stream ? job.kernels->past[from] : NULL;
+    choose_straight(&job, cpu->l3_bytes);
     job.fence = cpu->isa->tile->fence;
     atomic_init(&job.next, 0);
     threads = job.bytes < WORTH_THREADS ? 1 : (int)gm_least(threads, job.units);

@@ -97,6 +97,41 @@ SUM_WIDE_COLS(float64, 8)
 
 /* ---- 16-bit floats: four rows are first added in float32 ---- */
 
+/* Sixteen columns, or n < 16, of up to four rows. */
+#define SUM_FOUR_ROWS(dtype)                                                                                           \
+    GM_INLINE sum_s16 sum_some16_##dtype(const char *src, int64_t n)                                                   \
+    {                                                                                                                  \
+        char some[32] = {0};                                                                                           \
+        if (n >= 16)                                                                                                   \
+            return sum_load16_##dtype(src);                                                                            \
+        memcpy(some, src, 2 * (size_t)n);                                                                              \
+        return sum_load16_##dtype(some);                                                                               \
+    }                                                                                                                  \
+    GM_INLINE sum_s16 sum_four_rows_##dtype(const char *src, int64_t step, int R, int64_t n)                           \
+    {                                                                                                                  \
+        sum_s16 sum = sum_some16_##dtype(src, n);                                                                      \
+        if (R > 1)                                                                                                     \
+            sum = add_sum_s16(sum, sum_some16_##dtype(src + step, n));                                                 \
+        if (R > 3)                                                                                                     \
+            return add_sum_s16(                                                                                        \
+                sum, add_sum_s16(sum_some16_##dtype(src + 2 * step, n), sum_some16_##dtype(src + 3 * step, n)));       \
+        return R > 2 ? add_sum_s16(sum, sum_some16_##dtype(src + 2 * step, n)) : sum;                                  \
+    }
+SUM_FOUR_ROWS(float16)
+SUM_FOUR_ROWS(bfloat16)
+
+/* n <= 16 sums, where there are `more`, onto those before. */
+GM_INLINE void sum_add16(gm_acc *out, sum_s16 x, int64_t n, int more)
+{
+    sum_f8 sum[2] = {sum_low(x), sum_high(x)}, old[2];
+    if (more) {
+        memcpy(old, out, (size_t)n * sizeof *out);
+        sum[0] = add_sum_f8(old[0], sum[0]);
+        sum[1] = add_sum_f8(old[1], sum[1]);
+    }
+    memcpy(out, sum, (size_t)n * sizeof *out);
+}
+
 #define SUM_HALF_COLS(dtype, name)                                                                                     \
     GM_INLINE void sum_halves_##dtype(gm_acc *out, const char *src, uintptr_t ask, int64_t step, int vectors,          \
                                       int more)                                                                        \
@@ -138,9 +173,18 @@ SUM_WIDE_COLS(float64, 8)
                 sum_halves_##dtype(out + c, row + 2 * c, 0, step, 1, r > 0);                                           \
             sum_pass_##dtype(out, row, 0, step, SUM_STEP, c, cols, r > 0);                                             \
         }                                                                                                              \
-        if (r < rows)                                                                                                  \
-            sum_pass_##dtype(out, src + r * step, sum_ask_for(src, step, rows, r, cols * 2, next), step,               \
-                             (int)(rows - r), 0, cols, r > 0);                                                         \
+        for (int R; r < rows; r += R) {                                                                                \
+            const char *row = src + r * step;                                                                          \
+            uintptr_t ask = sum_ask_for(src, step, rows, r, cols * 2, next);                                           \
+            int64_t c = 0;                                                                                             \
+            R = rows - r < 4 ? (int)(rows - r) : 4;                                                                    \
+            for (; c + 16 <= cols; c += 16) {                                                                          \
+                sum_ask(ask ? ask + (uintptr_t)(2 * c) : 0, step, R, 32);                                              \
+                sum_add16(out + c, sum_four_rows_##dtype(row + 2 * c, step, R, 16), 16, r > 0);                        \
+            }                                                                                                          \
+            if (c < cols)                                                                                              \
+                sum_add16(out + c, sum_four_rows_##dtype(row + 2 * c, step, R, cols - c), cols - c, r > 0);            \
+        }                                                                                                              \
     }
 SUM_HALF_COLS(float16, sum_cols_float16)
 SUM_HALF_COLS(bfloat16, sum_quick_cols_bfloat16)
@@ -159,6 +203,30 @@ static void sum_cols_bfloat16(gm_acc *out, const char *src, int64_t step, int64_
         for (int64_t r = 0; r < rows; r++)
             sum_pass_bfloat16(out, src + r * step, 0, step, 1, 0, cols, r > 0);
 }
+
+#if GM_AVX512
+/* Up to four rows of float16, as float16. */
+GM_INLINE void sum_past_rows_float16(char *dst, const char *src, uintptr_t ask, int64_t step, int64_t cols, int R)
+{
+    for (int64_t b = 0; b < 2 * cols; b += 64) {
+        sum_ask(ask ? ask + (uintptr_t)b : 0, step, R, 64);
+        __m256i low = sum_halves16(sum_four_rows_float16(src + b, step, R, 16));
+        __m256i high = sum_halves16(sum_four_rows_float16(src + b + 32, step, R, 16));
+        _mm512_stream_si512((void *)(dst + b), _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
+    }
+}
+
+static void sum_past_float16(char *dst, const char *src, int64_t step, int64_t rows, int64_t cols, const char *next)
+{
+    uintptr_t ask = sum_ask_for(src, step, rows, 0, cols * 2, next);
+    if (rows == 4)
+        sum_past_rows_float16(dst, src, ask, step, cols, 4);
+    else
+        sum_past_rows_float16(dst, src, ask, step, cols, (int)rows);
+}
+#else
+#    define sum_past_float16 NULL
+#endif
 
 /* ---- narrow integers ---- */
 

@@ -130,8 +130,9 @@ static void choose_form(gm_sum_job *job)
 static void choose_blocks(gm_sum_job *job)
 {
     int64_t across = job->across.len, along = job->along.len;
-    int narrow = job->size < 8 && strchr("biu", gm_dtype_get(job->from)->kind);
-    int64_t accs = narrow && along <= GM_SUM_FEW && across >= PAST_RESULTS ? PAST_STRIP : NARROW_STRIP;
+    int narrow = job->size < 8 && strchr("biu", gm_dtype_get(job->from)->kind) && along <= GM_SUM_FEW;
+    int halves = job->from == GM_float16 && job->to == GM_float16 && along <= GM_SUM_FEW_HALVES;
+    int64_t accs = (narrow || halves) && across >= PAST_RESULTS ? PAST_STRIP : NARROW_STRIP;
     int64_t strip = along < FEW_ROWS ? accs / (int64_t)sizeof(gm_acc) / job->parts : STRIP / job->size;
 
     switch (job->form) {

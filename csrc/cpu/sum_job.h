@@ -39,6 +39,7 @@ typedef struct gm_sum_job {
 
     gm_sum_write_fn *write; /* for contiguous results, or NULL */
     gm_sum_past_fn *past;   /* for those of a few rows, or NULL */
+    gm_sum_few_fn *few;     /* for those of rows of a few items, or NULL */
     void (*fence)(void);    /* after a thread's last write */
     gm_acc *partial;        /* groups x slabs x width, where there are several slabs */
     gm_acc *workspace;      /* threads x work */
@@ -46,5 +47,5 @@ typedef struct gm_sum_job {
     int threads;            /* that join the slabs */
 } gm_sum_job;
 
-/* Fills in all but the last seven. */
+/* Fills in all but the last eight. */
 void gm_sum_cut(gm_sum_job *job, const gm_plan *plan, char *dst, gm_dtype to, const char *src, gm_dtype from);

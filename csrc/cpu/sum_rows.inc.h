@@ -110,12 +110,16 @@ LEVELS(sum_i8, sum_u64)
         }
 
 /* Four vectors of eight items each, added in float32, which does not overflow with any four of float16. */
-GM_INLINE sum_f8 sum_four_float16(__m512i v)
+GM_INLINE __m256 sum_quarters_float16(__m512i v)
 {
     __m512 x =
         _mm512_add_ps(_mm512_cvtph_ps(_mm512_castsi512_si256(v)), _mm512_cvtph_ps(_mm512_extracti64x4_epi64(v, 1)));
-    __m256 sum = _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
-    return (sum_f8){{(sum_f64)_mm512_cvtps_pd(sum)}};
+    return _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
+}
+
+GM_INLINE sum_f8 sum_four_float16(__m512i v)
+{
+    return (sum_f8){{(sum_f64)_mm512_cvtps_pd(sum_quarters_float16(v))}};
 }
 
 GM_INLINE sum_f8 sum_four_bfloat16(__m512i v)
@@ -125,30 +129,74 @@ GM_INLINE sum_f8 sum_four_bfloat16(__m512i v)
                       add_sum_f8(sum_load_bfloat16(x + 16), sum_load_bfloat16(x + 48)));
 }
 
+/* The order in which the items of eight such rows are taken, and which of them there are; 0 if they are too wide. */
+GM_INLINE int sum_order_halves(__m512i *order, uint32_t *kept, int64_t step, int64_t n)
+{
+    int64_t q = step / 2;
+    uint16_t index[32] = {0};
+    if (step % 2 || n > 4 || 7 * q + n > 32)
+        return 0;
+    *kept = 0;
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t r = 0; r < 8; r++) {
+            index[8 * j + r] = (uint16_t)(r * q + j);
+            *kept |= 1u << (8 * j + r);
+        }
+    *order = _mm512_loadu_si512(index);
+    return 1;
+}
+
 /* 16-bit floats: rows of up to four items, q items apart. Item j of eight rows goes to quarter j of a vector. */
 #    define SUM_FEW_HALVES(dtype)                                                                                      \
         static int64_t sum_few_##dtype##_1(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t n)        \
         {                                                                                                              \
             const __m512i blank = _mm512_set1_epi16((short)0x8000);                                                    \
             int64_t q = step / 2, done = 0;                                                                            \
-            uint16_t index[32] = {0};                                                                                  \
-            uint32_t kept = 0;                                                                                         \
-            if (step % 2 || n > 4 || 7 * q + n > 32)                                                                   \
+            uint32_t kept;                                                                                             \
+            __m512i order;                                                                                             \
+            if (!sum_order_halves(&order, &kept, step, n))                                                             \
                 return 0;                                                                                              \
-            for (int64_t j = 0; j < n; j++)                                                                            \
-                for (int64_t r = 0; r < 8; r++) {                                                                      \
-                    index[8 * j + r] = (uint16_t)(r * q + j);                                                          \
-                    kept |= 1u << (8 * j + r);                                                                         \
-                }                                                                                                      \
-            __m512i order = _mm512_loadu_si512(index);                                                                 \
             for (; rows - done >= 8 && (rows - done - 1) * q + n >= 32; done += 8) {                                   \
                 __m512i v = _mm512_loadu_si512(src + done * step);                                                     \
                 v = _mm512_mask_permutexvar_epi16(blank, kept, order, v);                                              \
                 sum_f8 sum = sum_four_##dtype(v);                                                                      \
                 memcpy(out + done, &sum, sizeof sum);                                                                  \
             }                                                                                                          \
-            return done;                                                                                               \
+            for (; done < rows; done += 8) { /* the last ones, without what lies behind them */                        \
+                int64_t left = gm_least(rows - done, 8), items = gm_least((left - 1) * q + n, 32);                     \
+                __m512i v = _mm512_maskz_loadu_epi16(_bzhi_u32(~0u, (unsigned)items), src + done * step);              \
+                v = _mm512_mask_permutexvar_epi16(blank, kept, order, v);                                              \
+                sum_f8 sum = sum_four_##dtype(v);                                                                      \
+                memcpy(out + done, &sum, (size_t)left * sizeof *out);                                                  \
+            }                                                                                                          \
+            return rows;                                                                                               \
         }
+
+/* Such rows of float16, as float16, past the caches: 32 at a time, a line of results. */
+static int64_t sum_few_past_float16(char *dst, const char *src, int64_t step, int64_t rows, int64_t n)
+{
+    const __m512i blank = _mm512_set1_epi16((short)0x8000);
+    int64_t q = step / 2, done = 0;
+    uint32_t kept;
+    __m512i order;
+    if (!sum_order_halves(&order, &kept, step, n))
+        return 0;
+    for (; rows - done >= 32 && (rows - done - 25) * q + n >= 32; done += 32) {
+        sum_s16 pair[2];
+        for (int k = 0; k < 2; k++) {
+            const char *from = src + (done + 16 * k) * step;
+            __m256 low =
+                sum_quarters_float16(_mm512_mask_permutexvar_epi16(blank, kept, order, _mm512_loadu_si512(from)));
+            from += 8 * step;
+            __m256 high =
+                sum_quarters_float16(_mm512_mask_permutexvar_epi16(blank, kept, order, _mm512_loadu_si512(from)));
+            pair[k].v[0] = (sum_f32)_mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+        }
+        _mm512_stream_si512((void *)(dst + 2 * done), _mm512_inserti64x4(_mm512_castsi256_si512(sum_halves16(pair[0])),
+                                                                         sum_halves16(pair[1]), 1));
+    }
+    return done;
+}
 
 /* Integers: rows of up to P lanes of 64 bits, 8 / P of them at a time. */
 #    define SUM_FEW_INTS(dtype, size, zero, bias)                                                                      \
@@ -215,6 +263,7 @@ GM_INLINE sum_f8 sum_four_bfloat16(__m512i v)
 #    define SUM_FOUR_float16                      float /* holds any four */
 #    define SUM_FOUR_bfloat16                     double
 #    define SUM_FEW_INTS(dtype, size, zero, bias) SUM_FEW(dtype, size, 1, __typeof__(gm_sum_read_##dtype(src)), 0)
+#    define sum_few_past_float16                  NULL
 #endif
 SUM_FEW_INTS(bool, 1, 0, 0)
 SUM_FEW_INTS(int8, 1, 0x8080808080808080, 0x80)

@@ -271,6 +271,17 @@ GM_INLINE sum_f8 sum_last_lanes(sum_f8 x, int64_t n)
 }
 
 /* The first and the last eight of sixteen float32. */
+#if GM_AVX512
+/* Rounded to float16, NaN as sum_store.c has it. */
+GM_INLINE __m256i sum_halves16(sum_s16 x)
+{
+    __m512 v = (__m512)x.v[0];
+    __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    __m512i bits = _mm512_mask_and_epi32((__m512i)v, nan, (__m512i)v, _mm512_set1_epi32((int)0xffc00000));
+    return _mm512_cvtps_ph((__m512)bits, _MM_FROUND_TO_NEAREST_INT);
+}
+#endif
+
 GM_INLINE sum_f8 sum_low(sum_s16 x)
 {
 #if GM_AVX512
