@@ -410,5 +410,6 @@ def test_a_few_float16_at_millions_of_places(axis, k):
         gpumem.sum(x, axis=axis, out=out)
         a, b, c, d = [*(x if axis == 0 else x.T).astype("f4"), *np.zeros((4 - k, n), "f4")]
         wanted = (a + b) + (c + d) if axis == 0 else (a + c) + (b + d)
-        assert np.array_equal(out, wanted.astype("f2"))
+        with np.errstate(over="ignore"):  # some sums are beyond float16: inf
+            assert np.array_equal(out, wanted.astype("f2"))
         assert (np.concatenate((fenced[:begin], fenced[begin + n :])) == 0xAAAA).all()
