@@ -337,7 +337,7 @@ def order(axes: Any, ndim: int) -> tuple[int, ...]:
         raise ValueError(f"axis {wrong[0]} of a {ndim}-d array")
     named = tuple(axis % ndim for axis in given)
     if len(named) != ndim:
-        raise ValueError(f"{len(named)} axes for a {ndim}-d array")
+        raise ValueError(f"{len(named)} {'axis' if len(named) == 1 else 'axes'} for a {ndim}-d array")
     if len(set(named)) != ndim:
         raise ValueError(f"repeated axis in {tuple(axes)}")
     return named

@@ -142,7 +142,7 @@ READ_ONLY.flags.writeable = False
         (lambda x: gpumem.transpose(x, stage="fast", device="sim"), ValueError, "there are naive, tiled, padded"),
         (lambda x: gpumem.transpose(x, (0, 0), device="sim"), ValueError, "repeated axis"),
         (lambda x: gpumem.transpose(x, (0, 2), device="sim"), ValueError, "axis 2 of a 2-d array"),
-        (lambda x: gpumem.transpose(x, (0,), device="sim"), ValueError, "1 axes for a 2-d array"),
+        (lambda x: gpumem.transpose(x, (0,), device="sim"), ValueError, "1 axis for a 2-d array"),
         (lambda x: gpumem.transpose(x, device="sim", out=np.zeros((2, 2))), ValueError, "out has shape"),
         (lambda x: gpumem.transpose([1, 2], device="sim"), TypeError, "x is not an array"),
         (lambda x: gpumem.transpose(x, device="sim", stream=1), ValueError, "stream 1: the CPU has no streams"),

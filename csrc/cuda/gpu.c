@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DEVICES = 64 };
-
 /* What only this file knows of a device: its kernels, each loaded when it is first launched. */
 typedef struct gm_gpu_kernels {
     gm_gpu gpu; /* first, so that one pointer is both */
@@ -19,12 +17,12 @@ typedef struct gm_gpu_kernels {
 } gm_gpu_kernels;
 
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic(gm_gpu_kernels *) devices[MAX_DEVICES + 1]; /* the last is the simulated one */
+static _Atomic(gm_gpu_kernels *) devices[GM_MAX_GPUS + 1]; /* the last is the simulated one */
 
 /* Where a device stands there; -1 for one that there cannot be. */
 static int place_of(int ordinal)
 {
-    return ordinal == GM_CUDA_SIMULATED ? MAX_DEVICES : ordinal >= 0 && ordinal < MAX_DEVICES ? ordinal : -1;
+    return ordinal == GM_CUDA_SIMULATED ? GM_MAX_GPUS : ordinal >= 0 && ordinal < GM_MAX_GPUS ? ordinal : -1;
 }
 
 int gm_entry_find(const char *name)

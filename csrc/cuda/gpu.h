@@ -3,6 +3,8 @@
 #include "backend.h"
 #include "driver.h"
 
+enum { GM_MAX_GPUS = 64 }; /* of one process */
+
 typedef struct gm_gpu {
     const gm_driver *driver;
     int ordinal;

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { SLOTS = 2, PIECE = 8 << 20, MAX_DEVICES = 64, UP = 0, DOWN = 1 };
+enum { SLOTS = 2, PIECE = 8 << 20, UP = 0, DOWN = 1 };
 
 typedef struct gm_slot {
     char *memory; /* PIECE bytes, pinned */
@@ -32,12 +32,12 @@ typedef struct gm_trip {
     gm_failure *failure;
 } gm_trip;
 
-static gm_staging stagings[MAX_DEVICES];
+static gm_staging stagings[GM_MAX_GPUS];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void make_mutexes(void)
 {
-    for (int i = 0; i < MAX_DEVICES; i++)
+    for (int i = 0; i < GM_MAX_GPUS; i++)
         pthread_mutex_init(&stagings[i].busy, NULL);
 }
 
