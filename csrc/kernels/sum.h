@@ -25,19 +25,19 @@ typedef struct gm_sum {
     long long chunk; /* flat, run: bytes that a slice has of a line; flat, 0: vectors in turn with all other slices */
     long long bytes; /* of a line (flat, run, lanes, packed) */
     unsigned int groups, inner_slices, slices;
-    unsigned int bunch;    /* flat: so many slices leave one part together, behind those of all slices; 0: each its own */
-    unsigned int tiles;    /* down, general: groups beside one another, for each index of the outer kept axes */
-    int to;                /* gm_dtype of the results */
-    int usual;             /* it is the one that such sums have if nobody asks for another */
-    int is_unsigned;       /* how a 64-bit integer becomes a float */
-    int team_shift;        /* run, lanes, packed: 1 << team_shift threads share a line */
-    int share;             /* packed: lines of a block */
-    int across, along;     /* down, general: threads of a block beside one another, and above one another */
-    int along_first;       /* general: neighbouring threads are above one another */
-    int bytewise;          /* general: items are misaligned */
-    int dense;             /* down: results lie as the columns do, and vectors of them may be stored */
-    long long columns;     /* down: items of a row; lanes, packed, general: results */
-    long long step;        /* down: bytes from one row to the next */
+    unsigned int bunch; /* flat: so many slices leave one part together, behind those of all slices; 0: each its own */
+    unsigned int tiles; /* down, general: groups beside one another, for each index of the outer kept axes */
+    int to;             /* gm_dtype of the results */
+    int usual;          /* it is the one that such sums have if nobody asks for another */
+    int is_unsigned;    /* how a 64-bit integer becomes a float */
+    int team_shift;     /* run, lanes, packed: 1 << team_shift threads share a line */
+    int share;          /* packed: lines of a block */
+    int across, along;  /* down, general: threads of a block beside one another, and above one another */
+    int along_first;    /* general: neighbouring threads are above one another */
+    int bytewise;       /* general: items are misaligned */
+    int dense;          /* down: results lie as the columns do, and vectors of them may be stored */
+    long long columns;  /* down: items of a row; lanes, packed, general: results */
+    long long step;     /* down: bytes from one row to the next */
     long long result_step; /* down: bytes from one column's result to the next */
     /* down, folded: `fold` rows of `folded` columns are one row here */
     int folded;     /* 0: not */
