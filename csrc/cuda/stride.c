@@ -2,6 +2,7 @@
 #include "walk.h"
 #include "../base/integers.h"
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { VECTOR = 16, LINE = 128 };
 
@@ -38,6 +39,8 @@ int gm_stride_make(gm_stride_launch *made, const gm_plan *plan, int unit, const 
 
     if (!way || outer > 1 || (outer == 1 && (plan->axis[0].dst != row || row < way->shortest)))
         return 0;
+    if (outer == 1 && llabs(plan->axis[0].src) < way->step * plan->item)
+        return 0; /* the next row lies in the gaps of this one: (n, 2) to (2, n) */
     stride->src_begin = (uintptr_t)src;
     stride->src_end = (uintptr_t)src + (uint64_t)plan->item;
     for (int i = 0; i < plan->naxes; i++) {
