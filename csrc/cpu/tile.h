@@ -56,9 +56,9 @@ typedef struct gm_image {
     const char *image;
     char *dst;
     int lie; /* how the runs lie in lines */
-    /* Where they all are whole lines long: lines `line` to lines - 1 of the panel's tables. */
+    /* Where their lines are in the panel's tables: lines `line` to lines - 1 of these. */
     const int64_t *line_dst, *line_image;
-    int64_t line, lines;
+    int64_t line, lines, run_lines; /* run_lines: of each run */
     /* Else: columns `col` to cols - 1. */
     int64_t col, cols, pitch, run_bytes;
     const int64_t *col_dst;
@@ -89,9 +89,10 @@ typedef struct gm_panel {
     int64_t rows, cols;
     char *image; /* room for two tiles' widths of runs, `pitch` apart, GM_STAGE_HEAD in front of each */
     int64_t pitch;
-    /* For runs of line_run bytes, whole lines: from dst to each line of each column, from an image to each of its. */
+    /* The first run_lines whole lines of each run: from dst to each line of each column, from an image to each of its.
+     */
     const int64_t *line_dst, *line_image;
-    int64_t line_run;
+    int64_t run_lines;
     char *carry;            /* a line for each column: what this block, or the one before, leaves of its run */
     char *before;           /* room for a line for each row of whole tiles, so that each is read only once; or NULL */
     int continues, goes_on; /* whether the block before left, and the next one completes, those lines */

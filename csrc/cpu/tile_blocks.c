@@ -258,7 +258,8 @@ static int64_t make_shape(gm_blocks *b, const group *rows, const group *cols, in
     shape->strips = per_matrix * mat.count;
     b->row_step = rows->n ? out[rows->axis[0]] : b->item;
 
-    int64_t run_lines = b->options.panel && row.count * b->item % 64 == 0 ? row.count * b->item / 64 : 0;
+    int64_t run = row.count * b->item, run_lines = run % 64 == 0 ? run / 64 : run / 64 / GM_LINES * GM_LINES;
+    shape->run_lines = run_lines = b->options.panel ? run_lines : 0;
     int64_t entries = row.count + 2 * mat.count + shape->strips * (step + 1) + 2 * col.count + runs.count +
                       run_lines * (col.count + step);
     if (!table)
@@ -336,7 +337,7 @@ gm_status gm_blocks_make(gm_blocks *b, const gm_plan *plan, const gm_block_optio
     for (int i = 0; i < b->naxes; i++)
         if (b->axis[i].len % b->axis[i].extent)
             b->split[splits++] = i;
-    int shapes = 1 << splits;
+    int shapes = b->shapes = 1 << splits;
 
     int64_t entries = 0;
     for (int which = 0; which < shapes; which++)

@@ -26,7 +26,8 @@ typedef struct gm_block_shape {
     int64_t *row_src;                  /* rows_step for each strip; those past its last row repeat it */
     int64_t *strip_out;                /* bytes from out to a strip's first row */
     int64_t *col_src, *col_out;        /* in the image; in the destination if it is written directly, or by panels */
-    int64_t *line_dst, *line_image;    /* of panels whose runs are whole lines: as in gm_panel; or NULL */
+    int64_t run_lines;                 /* of panels: as in gm_panel; all, or a multiple of GM_LINES */
+    int64_t *line_dst, *line_image;    /* likewise; or NULL */
     int64_t runs, run_bytes, *run_dst; /* contiguous stretches of the destination */
 } gm_block_shape;
 
@@ -43,12 +44,13 @@ typedef struct gm_blocks {
     int64_t row_step;           /* bytes from row to row of the image, or of the destination */
     int64_t pitch, stage_bytes; /* staged: from run to run; of one image */
     int naxes;
-    gm_block_axis axis[GM_MAX_NDIM];      /* outermost loop first */
-    int split[GM_SPLITS];                 /* the axes that end in a short block, or -1 */
-    int walk;                             /* the axis along which destination runs go on from block to block, or -1 */
-    int panels;                           /* one matrix in a block, no smaller than a tile */
-    int fused;                            /* of panels: columns go on where others of the same block end */
-    int src_runs, dst_runs;               /* columns are contiguous in the source, rows in the destination */
+    gm_block_axis axis[GM_MAX_NDIM]; /* outermost loop first */
+    int split[GM_SPLITS];            /* the axes that end in a short block, or -1 */
+    int walk;                        /* the axis along which destination runs go on from block to block, or -1 */
+    int panels;                      /* one matrix in a block, no smaller than a tile */
+    int fused;                       /* of panels: columns go on where others of the same block end */
+    int src_runs, dst_runs;          /* columns are contiguous in the source, rows in the destination */
+    int shapes;
     gm_block_shape shape[1 << GM_SPLITS]; /* bit s: split[s] is short */
     int64_t *memory;                      /* of all tables */
 } gm_blocks;

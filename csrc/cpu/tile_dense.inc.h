@@ -20,44 +20,6 @@ GM_INLINE vec dense_lanes(const char *src, int64_t apart)
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
-GM_INLINE __mmask64 dense_below(int64_t n)
-{
-    return _bzhi_u64(~UINT64_C(0), (unsigned)n);
-}
-
-/* A run of n >= 64 bytes. If it continues, what it has of its first line ends `carry`; if it goes on, what it has of
- * its last one is left there. */
-GM_INLINE void dense_stream(char *dst, const char *image, int64_t n, char *carry, int continues, int goes_on)
-{
-    const int64_t back = (int64_t)((uintptr_t)dst & 63), lines = (back + n) / 64, rest = (back + n) % 64;
-    const vec by = joint(back);
-    vec last = load(continues ? carry : image);
-    int64_t i = 0;
-
-    dst -= back;
-    if (back && !continues) {
-        _mm512_mask_storeu_epi8(dst, ~dense_below(back), join(last, last, by));
-        i = 1;
-    }
-    for (; i + 4 <= lines; i += 4) {
-        GM_UNROLL for (int k = 0; k < 4; k++)
-        {
-            vec here = load(image + 64 * (i + k));
-            NT_STORE(dst + 64 * (i + k), join(last, here, by));
-            last = here;
-        }
-    }
-    for (; i < lines; i++) {
-        vec here = load(image + 64 * i);
-        NT_STORE(dst + 64 * i, join(last, here, by));
-        last = here;
-    }
-    if (goes_on)
-        store(carry, load(image + n - 64));
-    else if (rest)
-        _mm512_mask_storeu_epi8(dst + 64 * lines, dense_below(rest), join(last, load(image + 64 * lines), by));
-}
-
 /* The next panel's rows, a line at a time; behind the last one, that again. */
 typedef struct dense_rows {
     const gm_rows *next;
@@ -107,8 +69,9 @@ GM_INLINE void dense_panel_of(int item, const gm_panel *p)
             GM_UNROLL for (int k = 0; k < 16 / item; k++) store(out + k * p->pitch, v[k]);
         }
         for (int64_t k = 0; k < cols; k++) {
-            dense_stream(p->dst + p->col_dst[j + k], image + k * p->pitch, p->rows * item, p->carry + (j + k) * 64,
-                         p->continues, p->goes_on);
+            char *carry = p->carry + (j + k) * 64;
+            stream_run(p->dst + p->col_dst[j + k], image + k * p->pitch, p->rows * item, carry, carry, p->continues,
+                       p->goes_on);
             dense_fetch(&next, rate);
         }
     }

@@ -197,11 +197,12 @@ GM_INLINE vec load_across(const char *p)
  * anyhow. */
 enum { WHOLE, WHOLE_RUNS, ALIKE, SHIFTED, ANYHOW };
 
-/* The next vector of a row. Where rows do not begin with a line, the line loaded last may stand in `before`. */
-GM_INLINE vec load_row(int lie, const char *row, char *before, vec by)
+/* The next vector of a row. Where rows do not begin with a line, the line loaded last may stand in `before`. Large
+ * items are so few to a line that a load across two costs less. */
+GM_INLINE vec load_row(int item, int lie, const char *row, char *before, vec by)
 {
 #if GM_AVX512
-    if (lie != WHOLE) {
+    if (lie != WHOLE && item < 8) {
         vec last, here = load_line(row + 63);
         if (before) {
             last = load(before);
@@ -212,7 +213,7 @@ GM_INLINE vec load_row(int lie, const char *row, char *before, vec by)
         return join(last, here, lie == ALIKE ? by : joint((intptr_t)(-(uintptr_t)row & 63)));
     }
 #endif
-    (void)lie, (void)before, (void)by;
+    (void)item, (void)lie, (void)before, (void)by;
     return load(row);
 }
 
@@ -241,7 +242,7 @@ GM_INLINE void tile(int item, int lie, const char *src, const int64_t *row_src, 
         GM_UNROLL for (int i = 0; i < p; i++)
         {
             const int r = l * p + i;
-            v[l][i] = load_row(lie, src + row_src[r], before ? before + r * 64 : NULL, (vec){0});
+            v[l][i] = load_row(item, lie, src + row_src[r], before ? before + r * 64 : NULL, (vec){0});
         }
         turn_items(item, p, v[l]);
     }
@@ -515,43 +516,169 @@ GM_STRIP(16)
 
 /* ---- panels --------------------------------------------------------------------------------------------------- */
 
+#if GM_AVX512
+/* A run of n >= 64 bytes, shifted to whole lines. If it continues, `before` ends in what it has of its first line; if
+ * it goes on, what it has of its last one ends `after`. */
+GM_INLINE void stream_run(char *dst, const char *image, int64_t n, const char *before, char *after, int continues,
+                          int goes_on)
+{
+    const int64_t back = (int64_t)((uintptr_t)dst & 63), lines = (back + n) / 64, rest = (back + n) % 64;
+    const vec by = joint(back);
+    vec last = load(continues ? before : image);
+    int64_t i = 0;
+
+    dst -= back;
+    if (back && !continues) {
+        _mm512_mask_storeu_epi8(dst, ~UINT64_C(0) << back, join(last, last, by));
+        i = 1;
+    }
+    for (; i + 4 <= lines; i += 4) {
+        GM_UNROLL for (int k = 0; k < 4; k++)
+        {
+            vec here = load(image + 64 * (i + k));
+            NT_STORE(dst + 64 * (i + k), join(last, here, by));
+            last = here;
+        }
+    }
+    for (; i < lines; i++) {
+        vec here = load(image + 64 * i);
+        NT_STORE(dst + 64 * i, join(last, here, by));
+        last = here;
+    }
+    if (goes_on)
+        store(after, load(image + n - 64));
+    else if (rest)
+        _mm512_mask_storeu_epi8(dst + 64 * lines, _bzhi_u64(~UINT64_C(0), (unsigned)rest),
+                                join(last, load(image + 64 * lines), by));
+}
+#else
+GM_INLINE void stream_run(char *dst, const char *image, int64_t n, const char *before, char *after, int continues,
+                          int goes_on)
+{
+    int64_t misaligned = (int64_t)((uintptr_t)dst & 63);
+    (void)before; /* stands in front of the image */
+    if (misaligned && continues) {
+        dst -= misaligned;
+        image -= misaligned;
+        n += misaligned;
+    } else if (misaligned) {
+        int64_t head = 64 - misaligned < n ? 64 - misaligned : n;
+        memcpy(dst, image, (size_t)head);
+        dst += head;
+        image += head;
+        n -= head;
+    }
+    int64_t lines = n & -64;
+    stream_lines(dst, image, lines);
+    if (n > lines && goes_on) {
+        GM_UNROLL for (int i = 0; i < 64; i += GM_VECTOR) store(after + i, load(image + n - 64 + i));
+    } else if (n > lines) {
+        memcpy(dst + lines, image + lines, (size_t)(n - lines));
+    }
+}
+#endif
+
 /* The columns of an image whose runs lie anyhow. A first line that the block before began stands whole in the image; a
  * last one that the next block completes goes to `carry`. */
 GM_INLINE void flush_columns(const gm_image *m)
 {
     for (int64_t k = m->col; k < m->cols; k++) {
-        char *dst = m->dst + m->col_dst[k];
         const char *run = m->image + k * m->pitch;
-        int64_t n = m->run_bytes, misaligned = (int64_t)((uintptr_t)dst & 63);
-        if (misaligned && m->continues) {
-            dst -= misaligned;
-            run -= misaligned;
-            n += misaligned;
-        } else if (misaligned) {
-            int64_t head = 64 - misaligned < n ? 64 - misaligned : n;
-            memcpy(dst, run, (size_t)head);
-            dst += head;
-            run += head;
-            n -= head;
-        }
-        int64_t lines = n & -64;
-        stream_lines(dst, run, lines);
-        if (n > lines && m->goes_on) {
-            GM_UNROLL for (int i = 0; i < 64; i += GM_VECTOR) store(m->carry + k * 64 + i, load(run + n - 64 + i));
-        } else if (n > lines) {
-            memcpy(dst + lines, run + lines, (size_t)(n - lines));
-        }
+        stream_run(m->dst + m->col_dst[k], run, m->run_bytes, run - 64, m->carry + k * 64, m->continues, m->goes_on);
     }
+}
+
+/* Vectors that go out in a row beside a tile: lines of one run, without loads between them, for those and loads in turn
+ * take twice as long. */
+enum { IN_TURN = 256 / GM_VECTOR };
+
+/* The lines of an image that stream out, of one run after the other. */
+typedef struct lines_out {
+    char *dst, *carry; /* carry: of the present run */
+    const char *image;
+    const int64_t *line_dst, *line_image;
+    int64_t line, run_lines;         /* line: of its run, that comes next */
+    int64_t rest;                    /* bytes of a run behind its lines */
+    int in_turn, continues, goes_on; /* in_turn: runs are a multiple of what goes out in a row */
+} lines_out;
+
+GM_INLINE lines_out lines_of(const gm_image *m, int64_t next)
+{
+    return (lines_out){
+        .dst = m->dst,
+        .carry = m->carry + (m->run_lines ? next / m->run_lines * 64 : 0),
+        .image = m->image,
+        .line_dst = m->line_dst + next,
+        .line_image = m->line_image + next,
+        .line = m->run_lines ? next % m->run_lines : 0,
+        .run_lines = m->run_lines,
+        .rest = m->run_bytes - m->run_lines * 64,
+        .in_turn = m->run_lines % (IN_TURN * GM_VECTOR / 64) == 0,
+        .continues = m->continues,
+        .goes_on = m->goes_on,
+    };
+}
+
+#if GM_AVX512
+/* What a run has behind its lines. */
+static __attribute__((noinline)) void end_run(char *dst, const char *image, int64_t n, char *carry, int goes_on)
+{
+    stream_run(dst, image, n, image - 64, carry, 1, goes_on);
+}
+#endif
+
+/* Lines that follow one another on both sides. Shifted ones begin with what the block before left of the run, and
+ * leave what they do not end. */
+GM_INLINE void stream_in_turn(int lie, lines_out *b, int line, int lines)
+{
+    char *dst = b->dst + b->line_dst[line];
+    const char *image = b->image + b->line_image[line];
+#if GM_AVX512
+    if (lie == ALIKE || lie == SHIFTED) {
+        intptr_t back = (intptr_t)((uintptr_t)dst & 63);
+        vec by = joint(back), last = load(b->line ? image - 64 : b->carry);
+        GM_UNROLL for (int k = 0; k < lines; k++)
+        {
+            vec here = load(image + k * 64), whole = join(last, here, by);
+            if (k == 0 && !b->continues && b->line == 0)
+                _mm512_mask_storeu_epi8(dst - back, ~UINT64_C(0) << back, whole);
+            else
+                NT_STORE(dst - back + k * 64, whole);
+            last = here;
+        }
+        b->line += lines;
+        if (b->line < b->run_lines)
+            return;
+        if (b->goes_on && b->rest == 0)
+            store(b->carry, last);
+        else
+            end_run(dst + lines * 64, image + lines * 64, b->rest, b->carry, b->goes_on);
+        b->line = 0;
+        b->carry += 64;
+        return;
+    }
+#endif
+    (void)lie;
+    GM_UNROLL for (int k = 0; k < lines * 64; k += GM_VECTOR) NT_STORE(dst + k, load(image + k));
+}
+
+GM_INLINE void stream_some(int lie, lines_out *b, int line, int lines)
+{
+    if (b->in_turn)
+        stream_in_turn(lie, b, line, lines);
+    else
+        GM_UNROLL for (int k = 0; k < lines; k++) stream_in_turn(lie, b, line + k, 1);
 }
 
 /* What is left of an image, from line `next` on. */
 static __attribute__((noinline)) void finish_image(gm_image *m, int64_t next)
 {
     for (; next < m->lines; next++) {
-        char *dst = m->dst + m->line_dst[next];
-        intptr_t back = (intptr_t)((uintptr_t)dst & 63);
-        const char *image = m->image + m->line_image[next] - back;
-        GM_UNROLL for (int k = 0; k < 64; k += GM_VECTOR) NT_STORE(dst - back + k, load_across(image + k));
+        lines_out out = lines_of(m, next);
+        if (m->lie == ALIKE || m->lie == SHIFTED)
+            stream_in_turn(SHIFTED, &out, 0, 1);
+        else
+            stream_in_turn(WHOLE, &out, 0, 1);
     }
     flush_columns(m);
     m->lie = WHOLE;
@@ -579,48 +706,31 @@ GM_INLINE rows_ahead ahead_of(int item, const gm_panel *p, int64_t j)
     return (rows_ahead){p->next.src + then * item, p->next.row_src, p->next.rows, then == 0};
 }
 
-/* The image that streams out beside a tile, and what shifts rows and runs that lie alike. */
+/* What goes on beside a tile, and what shifts rows that lie alike. */
 typedef struct beside {
-    char *dst;
-    const char *image;
-    const int64_t *line_dst, *line_image;
+    lines_out out;
     const char *ahead;
     const int64_t *row_ahead;
-    vec by_row, by_run;
+    vec by_row;
 } beside;
-
-GM_INLINE void stream_line(int lie, const beside *b, int line, int at)
-{
-    (void)lie;
-    char *dst = b->dst + b->line_dst[line] + at;
-    const char *image = b->image + b->line_image[line] + at;
-#if GM_AVX512
-    if (lie == ALIKE) {
-        NT_STORE(dst, join(load(image - 64), load(image), b->by_run));
-    } else if (lie == SHIFTED) {
-        intptr_t back = (intptr_t)((uintptr_t)dst & 63);
-        NT_STORE(dst - back, join(load(image - 64), load(image), joint(back)));
-    } else
-#endif
-        NT_STORE(dst, load(image));
-}
 
 /* Between a tile's loads as many lines of the image before it stream out, and lines further on come in: so
  * memory never waits for the tile, nor the tile for memory. */
 GM_INLINE void tile_beside(int item, int lie, const char *src, const int64_t *row_src, char *before, char *out,
-                           const int64_t *col_out, const beside *b)
+                           const int64_t *col_out, beside *b)
 {
-    const int p = 16 / item;
+    const int p = 16 / item, every = LANES * p < IN_TURN ? LANES * p : IN_TURN;
     vec v[LANES][16];
 
     GM_UNROLL for (int l = 0; l < LANES; l++)
     {
         GM_UNROLL for (int i = 0; i < p; i++)
         {
-            const int r = l * p + i, line = r * GM_VECTOR / 64, at = r * GM_VECTOR % 64;
-            v[l][i] = load_row(lie, src + row_src[r], before ? before + r * 64 : NULL, b->by_row);
+            const int r = l * p + i;
+            v[l][i] = load_row(item, lie, src + row_src[r], before ? before + r * 64 : NULL, b->by_row);
             __builtin_prefetch(b->ahead + b->row_ahead[r], 0, 2);
-            stream_line(lie, b, line, at);
+            if ((r + 1) % every == 0)
+                stream_some(lie, &b->out, (r + 1 - every) * GM_VECTOR / 64, every * GM_VECTOR / 64);
         }
         turn_items(item, p, v[l]);
     }
@@ -631,9 +741,9 @@ GM_INLINE void tile_beside(int item, int lie, const char *src, const int64_t *ro
 GM_INLINE void panel_of(int item, int lie, const gm_panel *p)
 {
     const int64_t n = GM_VECTOR / item, tile_lines = n * GM_VECTOR / 64;
-    const int64_t shift = lie == ALIKE ? (int64_t)((uintptr_t)p->dst & 63) : 0, run_lines = p->rows * item / 64;
+    const int64_t run_lines = p->run_lines;
     int64_t col_out[GM_VECTOR];
-    char *before = p->cols >= 2 * n ? p->before : NULL;
+    char *before = item < 8 && p->cols >= 2 * n ? p->before : NULL;
     beside b;
 
     for (int64_t k = 0; k < n; k++)
@@ -647,42 +757,39 @@ GM_INLINE void panel_of(int item, int lie, const gm_panel *p)
         gm_image *left = &p->left->image[!turn], *built = &p->left->image[turn];
         char *image = p->image + turn * n * p->pitch + GM_STAGE_HEAD, *carry = p->carry + at * 64;
 
-        built->lie = lie;
-        built->image = image;
-        built->dst = p->dst;
-        built->line = 0;
+        *built = (gm_image){
+            .image = image,
+            .dst = p->dst,
+            .lie = lie,
+            .run_bytes = p->rows * item,
+            .carry = carry,
+            .continues = p->continues,
+            .goes_on = p->goes_on,
+        };
         if (lie == ANYHOW) {
             built->pitch = p->pitch;
-            built->run_bytes = p->rows * item;
             built->col_dst = p->col_dst + at;
-            built->carry = carry;
-            built->continues = p->continues;
-            built->goes_on = p->goes_on;
             built->cols = n;
             built->col = j - at;
-            built->lines = 0;
         } else {
             built->line_dst = p->line_dst + at * run_lines;
             built->line_image = p->line_image;
             built->line = (j - at) * run_lines;
             built->lines = n * run_lines;
-            built->cols = built->col = 0;
+            built->run_lines = run_lines;
         }
 #if GM_AVX512
-        if (lie == ALIKE) {
+        if (lie == ALIKE)
             b.by_row = joint((intptr_t)(-(uintptr_t)(p->src + at * item + p->row_src[0]) & 63));
-            b.by_run = joint((intptr_t)shift);
-        }
         for (int64_t i = 0; lie != WHOLE && (j == 0 || at != j) && before && i < (p->rows + n - 1) / n * n; i++)
             store(before + i * 64, load_line(p->src + at * item + p->row_src[i]));
 #endif
-        if (lie != WHOLE && lie != WHOLE_RUNS && p->continues)
+        if (lie == ANYHOW && p->continues)
             for (int64_t k = 0; k < n; k++)
                 GM_UNROLL for (int i = 0; i < 64; i += GM_VECTOR)
                     store(image + k * p->pitch - 64 + i, load(carry + k * 64 + i));
         int64_t next = left->line;
-        b.dst = left->lines ? left->dst - shift : NULL;
-        b.image = left->image;
+        b.out = left->lines ? lines_of(left, next) : (lines_out){.dst = NULL};
         rows_ahead ahead = ahead_of(item, p, j);
         b.ahead = ahead.src + 63; /* the latter of two lines; the former one was the latter before */
         for (int64_t i = 0; lie != WHOLE && ahead.first && i < ahead.rows; i++)
@@ -692,8 +799,8 @@ GM_INLINE void panel_of(int item, int lie, const gm_panel *p)
             const char *src = p->src + at * item;
             char *out = image + (i + n <= p->rows ? i : p->rows - n) * item;
             if (lie != ANYHOW && tile_lines && next + tile_lines <= left->lines) {
-                b.line_dst = left->line_dst + next;
-                b.line_image = left->line_image + next;
+                b.out.line_dst = left->line_dst + next;
+                b.out.line_image = left->line_image + next;
                 tile_beside(item, lie, src, p->row_src + i, before ? before + i * 64 : NULL, out, col_out, &b);
                 next += tile_lines;
             } else {
@@ -706,10 +813,6 @@ GM_INLINE void panel_of(int item, int lie, const gm_panel *p)
         if (next < left->lines || lie == ANYHOW)
             finish_image(left, next);
         left->lines = 0;
-        if ((lie == ALIKE || lie == SHIFTED) && p->goes_on)
-            for (int64_t k = 0; k < n; k++)
-                GM_UNROLL for (int i = 0; i < 64; i += GM_VECTOR)
-                    store(carry + k * 64 + i, load(image + k * p->pitch + p->rows * item - 64 + i));
         p->left->turn = turn;
     }
     /* The next panel's first columns go on where these end. */
@@ -727,14 +830,14 @@ GM_INLINE void any_panel(int item, const gm_panel *p)
             rows |= (uintptr_t)(p->row_src[i + r] - p->row_src[0]);
     for (int64_t k = 0; k < p->cols; k++)
         runs |= (uintptr_t)p->col_dst[k];
-    int lines = p->line_dst && run % 64 == 0 && run == p->line_run, whole = lines && !((runs | dst) & 63);
+    int lines = p->run_lines > 0, whole = p->run_lines * 64 == run && !((runs | dst) & 63);
     if (whole && (!((rows | first) & 63) || !GM_AVX512))
         panel_of(item, WHOLE, p);
     else if (GM_AVX512 && whole)
         panel_of(item, WHOLE_RUNS, p);
-    else if (GM_AVX512 && lines && !((rows | runs) & 63) && p->continues && p->goes_on)
+    else if (GM_AVX512 && lines && !((rows | runs) & 63))
         panel_of(item, ALIKE, p);
-    else if (GM_AVX512 && lines && p->continues && p->goes_on)
+    else if (GM_AVX512 && lines)
         panel_of(item, SHIFTED, p);
     else
         panel_of(item, ANYHOW, p);

@@ -4,7 +4,13 @@
  * the second cache and turned from there. They are read at 23 GB/s one way, where short rows come at 12, and runs of
  * 256 bytes leave at 41; but nothing overlaps any more. A bit reversal of floats moved 16.5 GB/s rather than 15, of
  * doubles as much as before, a 4-D reversal 15 rather than 22. What costs a bit reversal most is that arrays begin
- * inside a line: with both at a line's start, floats move at 20. */
+ * inside a line: with both at a line's start, floats move at 20.
+ *
+ * Lines that go out between loads, one and one, take nearly twice as long as four and four: patterns of a float panel
+ * alone, nothing turned, 0.55 and 0.87 of a copy. With all the work of a tile in it, nothing of one line hides behind
+ * another: rows that begin inside lines cost a tenth to a sixth of the time, as what lines are put together from is
+ * kept in memory, and runs that do half as much. Rows of floats loaded across lines (those of larger items are), or 16
+ * bytes at a time, and runs put together on the way into the image, cost more. */
 #include "tile_run.h"
 #include "../base/integers.h"
 #include "../base/memory.h"
@@ -21,6 +27,7 @@ typedef struct job {
     gm_panel_fn *panel; /* or NULL */
     gm_blocks blocks;
     int64_t tile_cols, chunk;
+    int64_t lead[1 << GM_SPLITS]; /* columns that a panel of each shape fetches ahead */
     char *dst, *stage;
     const char *src;
     int64_t stage_bytes, carry_at, before_at, dense_at; /* of a thread; before_at, dense_at: or 0 */
@@ -183,14 +190,37 @@ static void make_dense(const job *j, const gm_block_shape *shape, gm_panel *pane
     panel->row_src = row_src;
 }
 
-/* Columns to fetch ahead: what memory takes to answer, and little enough that the rows of a power of two's pitch do not
- * evict one another from the second cache. */
-static int64_t lead_of(const job *j, const gm_block_shape *shape)
+/* The most lines that share a set of a cache, of all rows' in so many columns of lines beside one another. */
+static int64_t most_in_set(const gm_block_shape *shape, int64_t sets, int64_t columns)
 {
-    enum { LEAD = 192 * 64 }; /* bytes */
-    int64_t tiles = (shape->cols + j->tile_cols - 1) / j->tile_cols;
-    int64_t bytes = dense_rows(&j->blocks, shape) * j->tile_cols * j->blocks.item; /* of a tile's columns */
-    return gm_least((LEAD + bytes - 1) / bytes, tiles) * j->tile_cols;
+    enum { SETS = 4096 };
+    uint32_t here[SETS] = {0};
+    int64_t most = 0;
+    sets = gm_least(sets, SETS);
+    for (int64_t r = 0; r < shape->rows; r++)
+        here[(uint64_t)(shape->row_src[r] >> 6) % (uint64_t)sets]++;
+    for (int64_t r = 0; r < shape->rows; r++) {
+        uint64_t set = (uint64_t)(shape->row_src[r] >> 6) % (uint64_t)sets;
+        int64_t together = 0;
+        for (int64_t c = 0; c < columns; c++)
+            together += here[(set + (uint64_t)c) % (uint64_t)sets];
+        most = gm_most(most, together);
+    }
+    return most;
+}
+
+/* Columns to fetch ahead: what memory takes to answer, and so few, where the pitch is near a power of two, that the
+ * rows do not evict one another from the second cache; if one column is too many, those behind it hardly matter. */
+static int64_t lead_of(const job *j, const gm_cpu *cpu, const gm_block_shape *shape)
+{
+    enum { LEAD = 192 * 64, WAYS = 8 }; /* bytes */
+    int64_t tiles = (shape->cols + j->tile_cols - 1) / j->tile_cols, width = j->tile_cols * j->blocks.item;
+    int64_t bytes = dense_rows(&j->blocks, shape) * width;
+    int64_t most = gm_least((LEAD + bytes - 1) / bytes, tiles), sets = cpu->l2_bytes / WAYS / 64;
+    for (int64_t lead = most; sets && lead >= 1; lead--)
+        if (most_in_set(shape, sets, (lead * width + 63) / 64 + 1) <= WAYS)
+            return lead * j->tile_cols;
+    return most * j->tile_cols;
 }
 
 static void run_panels(const job *j, int64_t first, int64_t last, char *stage)
@@ -217,13 +247,13 @@ static void run_panels(const job *j, int64_t first, int64_t last, char *stage)
             .pitch = b->pitch,
             .line_dst = shape->line_dst,
             .line_image = shape->line_image,
-            .line_run = shape->rows * b->item,
+            .run_lines = shape->run_lines,
             .carry = stage + j->carry_at,
             .before = j->before_at ? stage + j->before_at : NULL,
             .continues = continues,
             .goes_on = goes_on,
             .left = &left,
-            .lead = lead_of(j, shape),
+            .lead = j->lead[here.which],
         };
         if (more) {
             const gm_block_shape *then = &b->shape[next.which];
@@ -294,14 +324,23 @@ static gm_status spread_rows(job *j, const gm_cpu *cpu, const gm_plan *plan, gm_
     return GM_OK;
 }
 
+/* Lines of the destination's runs. Rows that are made dense and the next panel's have to fit the second cache together;
+ * of large items, a panel has few enough rows for longer runs, and a run that is shifted to whole lines costs less the
+ * longer it is. */
+static int64_t lines_of_run(const gm_plan *plan, int shared, int dense)
+{
+    if (dense)
+        return GM_LINES / 2;
+    return plan->item == 16 ? 4 * GM_LINES : plan->item == 8 || (plan->item == 4 && shared) ? 2 * GM_LINES : GM_LINES;
+}
+
 /* Panels, if the plan has them and their runs' ends are whole lines, or go on, or are few. How rows of the source lie
  * in lines hardly matters. */
 static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int square, int shared)
 {
     enum { RUN = 1 << 10, LONG_RUN = 1 << 10, MOST_ROWS = 256, LEAST_DENSE = 128 };
-    /* Rows that are made dense and the next panel's have to fit the second cache together; of large items, a panel has
-     * few enough rows for longer runs. */
-    int64_t lines = shared && j->kernels->dense[square] ? GM_LINES / 2 : plan->item < 8 ? GM_LINES : 2 * GM_LINES;
+    int dense_too = shared && j->kernels->dense[square];
+    int64_t lines = lines_of_run(plan, shared, dense_too);
     int64_t dst_run = 64 * lines;
     int64_t rows = plan->axis[plan->dst_axis].len;
     int64_t run = rows * plan->item;
@@ -320,8 +359,12 @@ static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int
         .rows_step = j->tile_cols,
     };
     gm_status status = gm_blocks_make(&j->blocks, plan, &options);
-    int dense =
-        status == GM_OK && shared && j->kernels->dense[square] && j->blocks.shape[0].cols * plan->item >= LEAST_DENSE;
+    int dense = status == GM_OK && dense_too && j->blocks.shape[0].cols * plan->item >= LEAST_DENSE;
+    if (status == GM_OK && plan->item == 16 && rows_collide(&j->blocks, cpu->l2_bytes)) {
+        gm_blocks_free(&j->blocks);
+        options.dst_run /= 2;
+        status = gm_blocks_make(&j->blocks, plan, &options);
+    }
     if (status == GM_OK && !dense && !j->blocks.fused && rows_collide(&j->blocks, cpu->l2_bytes)) {
         status = spread_rows(j, cpu, plan, &options);
         if (status != GM_OK)
@@ -332,6 +375,8 @@ static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int
     const gm_block_shape *shape = &j->blocks.shape[0];
     if (j->blocks.panels && (j->blocks.walk >= 0 || !shared || shape->rows * plan->item >= LONG_RUN)) {
         j->panel = dense ? j->kernels->dense[square] : j->kernels->panel[square];
+        for (int which = 0; which < j->blocks.shapes; which++)
+            j->lead[which] = lead_of(j, cpu, &j->blocks.shape[which]);
         j->carry_at = 2 * j->tile_cols * j->blocks.pitch;
         j->stage_bytes = j->carry_at + 64 * shape->cols;
         if (dense || rows_collide(&j->blocks, cpu->l2_bytes)) {
