@@ -65,11 +65,11 @@ def test_nvcc_is_asked_for_where_there_is_none(machine, monkeypatch):
 @pytest.mark.parametrize("kind", ["none", "old", "without cuda.h"])
 def test_an_nvcc_that_will_not_do_is_as_none(kind, machine, monkeypatch):
     if kind != "none":
-        nvcc = machine("11.8" if kind == "old" else "13.0", header=kind == "old")
+        nvcc = machine("12.6" if kind == "old" else "13.0", header=kind == "old")
         monkeypatch.setenv("NVCC", str(nvcc))
     assert cuda_toolkit.find() is None
     assert cuda_toolkit.build_requires() == [cuda_toolkit.PIP_TOOLKIT]
-    assert "no nvcc of 12.0 or newer was found (set NVCC or CUDA_HOME, or pip install" in cuda_toolkit.toolkit()
+    assert "no nvcc of 12.8 or newer was found (set NVCC or CUDA_HOME, or pip install" in cuda_toolkit.toolkit()
 
 
 @pytest.mark.usefixtures("machine")
@@ -87,7 +87,7 @@ def test_nothing_is_asked_for_where_it_is_not_wanted_or_would_be_of_no_use(monke
 def test_absence_can_be_made_an_error(monkeypatch):
     monkeypatch.setenv("GPUMEM_CUDA", "1")
     assert cuda_toolkit.build_requires() == [cuda_toolkit.PIP_TOOLKIT]
-    with pytest.raises(SystemExit, match=r"GPUMEM_CUDA=1, but no nvcc of 12\.0"):
+    with pytest.raises(SystemExit, match=r"GPUMEM_CUDA=1, but no nvcc of 12\.8"):
         cuda_toolkit.toolkit()
 
 

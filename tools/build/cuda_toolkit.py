@@ -10,6 +10,7 @@ Environment: NVCC                the compiler itself
 import ctypes
 import hashlib
 import importlib.util
+import inspect
 import os
 import re
 import shutil
@@ -25,7 +26,7 @@ PTX_ARCH = "90"  # what the lens executes, and the driver compiles for chips tha
 # PTX is made for these: what a kernel may ask __CUDA_ARCH__ about. A chip's machine code comes from the last that is
 # not beyond it, so that the code for a 90 and what follows is that of the very PTX that the lens executes.
 PTX_ARCHS = ["75", "80", PTX_ARCH]
-OLDEST = (12, 0)  # nvcc
+OLDEST = (12, 8)  # nvcc: bulk copies into a block's own shared memory are PTX 8.6; older ones refuse them
 USUAL = Path("/usr/local/cuda/bin/nvcc")
 # What stands in for a toolkit: these packages together hold nvcc, cicc and ptxas.
 PIP_TOOLKIT = "cuda-toolkit[nvcc,nvvm,crt,cccl,cudart]==13.0.*"
@@ -196,7 +197,7 @@ class Kernels:
 
     def _key(self, source: Path) -> str:
         parts = [path.read_bytes() for path in sorted(_included(source))]
-        parts += [repr((self.FLAGS, self._kit.version)).encode(), Path(__file__).read_bytes()]
+        parts.append(repr((PTX_ARCHS, self.FLAGS, self._kit.version, inspect.getsource(Kernels))).encode())
         return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
     def _command(self, made: Path, *options: str | Path) -> Path:
