@@ -124,6 +124,15 @@ static int move_strip(const gm_movement *move, gm_prepared *to)
     return prepared(to, gm_entry_sized("move_strip", move->unit), made.blocks, made.threads, made.shared, 1);
 }
 
+/* Whether what blocks further on will read lies in long runs. Among several axes, or in short rows, bringing it ahead
+ * cost up to a third: (n, 32) bytes 0.62 of a copy for 0.94, 75 x 75 x 96 x 96 float32 to 1, 0, 3, 2 0.84 for 0.92. */
+static int is_plain(const gm_matrix *matrix, int unit)
+{
+    enum { LONG = 2048 }; /* bytes */
+    return matrix->nrow == 1 && matrix->ncolumn == 1 && (int64_t)matrix->rows * unit >= LONG &&
+           (int64_t)matrix->columns * unit >= LONG;
+}
+
 static int move_matrix(const gm_movement *move, gm_prepared *to)
 {
     enum { AHEAD = 32 << 10, ENOUGH = 8 }; /* bytes for each multiprocessor (even.cu) */
@@ -134,7 +143,7 @@ static int move_matrix(const gm_movement *move, gm_prepared *to)
         return 0;
     const gm_matrix_tile *tile = made.tile;
     int further = AHEAD * move->gpu->figures.processors / (tile->rows * tile->columns * tile->unit);
-    if (tile->even && made.blocks / ENOUGH >= (unsigned)further)
+    if (tile->even && is_plain(&made.matrix, tile->unit) && made.blocks / ENOUGH >= (unsigned)further)
         made.matrix.further = further;
     to->parameter.matrix = made.matrix;
     return prepared(to, gm_entry_find(tile->kernel), made.blocks, made.threads, made.shared, 1);
