@@ -101,17 +101,9 @@ __device__ __forceinline__ void move_stride(char *__restrict__ out, const char *
             out[at + b] = (char)((b < 8 ? low : high) >> b % 8 * 8);
 }
 
-/* Blocks that a multiprocessor is to hold, as far as it can: one vector under way for a thread takes all threads. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-#    define GM_STRIDE_BLOCKS 4
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 800 && __CUDA_ARCH__ != 900 && __CUDA_ARCH__ != 1000
-#    define GM_STRIDE_BLOCKS 6
-#else
-#    define GM_STRIDE_BLOCKS 8
-#endif
-
+/* As many registers as leave a multiprocessor all of its threads, whatever chip the PTX is assembled for. */
 #define GM_KERNEL(name, unit, step, index, rows)                                                                       \
-    extern "C" __global__ void __launch_bounds__(GM_STRIDE_THREADS, GM_STRIDE_BLOCKS)                                  \
+    extern "C" __global__ void __maxnreg__(32)                                                                         \
         name(char *__restrict__ out, const char *__restrict__ in, const __grid_constant__ gm_stride stride)            \
     {                                                                                                                  \
         move_stride<unit, step, index, rows>(out, in, stride);                                                         \

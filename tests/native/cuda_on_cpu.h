@@ -20,6 +20,7 @@ using std::min;
 #define __restrict__
 #define __grid_constant__
 #define __launch_bounds__(...)
+#define __maxnreg__(...)
 #define __shared__
 #define __align__(n) __attribute__((aligned(n)))
 
