@@ -194,10 +194,12 @@ class Kernels:
         self._cache = Path(os.environ.get("GPUMEM_KERNEL_CACHE") or folder)
         for each in (self._folder, self._cache):
             each.mkdir(parents=True, exist_ok=True)
+        # Read here, by one thread: Python 3.11 counts how deep ast.parse is for all threads together.
+        self._how = repr((PTX_ARCHS, self.FLAGS, kit.version, inspect.getsource(Kernels))).encode()
 
     def _key(self, source: Path) -> str:
         parts = [path.read_bytes() for path in sorted(_included(source))]
-        parts.append(repr((PTX_ARCHS, self.FLAGS, self._kit.version, inspect.getsource(Kernels))).encode())
+        parts.append(self._how)
         return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
     def _command(self, made: Path, *options: str | Path) -> Path:
