@@ -17,6 +17,8 @@ from .result import US, Result, Row
 from .timing import ROUNDS, fastest, interleave
 from .work import Arena, Copy, FreshTranspose, Job, Permute, Sum, Swap, need_memory
 
+FAR_LARGER = 8  # times the last cache: work of so many bytes finds next to nothing of its arrays there
+
 
 class Place(Protocol):
     """Where a benchmark runs."""
@@ -49,7 +51,10 @@ class Host:
     def job(self, case: Case) -> Job:
         """The arrays and calls of a case. Raises RoomError where they do not fit."""
         need_memory(case.shape, np.dtype(case.dtype))
-        return make_job(case, self._arena)
+        job = make_job(case, self._arena)
+        if group_of(case.group).cold and job.bytes < FAR_LARGER * machine.last_cache():
+            job.before = self._arena.empty_caches
+        return job
 
 
 def place(device: str | None, peers: Sequence[str] | None) -> Place:
@@ -81,6 +86,8 @@ def bench(
     device: None or "cpu"; "cuda" for the first CUDA device: PyTorch holds the arrays, the times are those of CUDA's
     events, each call finds a cold cache, the copy is the better of cudaMemcpyAsync and gpumem's own, and the peers are
     "torch", "cupy", "cublas" and "cutensor".
+
+    On the CPU each sample finds the caches empty of its arrays, but for the rows that are about arrays in the caches.
 
     Every output is compared with NumPy's before it is timed: WrongResultError where it differs. Raises UsageError (a
     ValueError) for unknown names.
@@ -125,7 +132,7 @@ def measure(case: Case, job: Job, peers: Sequence[Peer], rounds: int) -> Row:
             job.verify(f"{name}: {case.label}", timer)
     references = job.references()
     with np.errstate(over="ignore", invalid="ignore"):  # a peer's float16 sum may overflow
-        samples = interleave(references | timers, rounds, calls=job.calls)
+        samples = interleave(references | timers, rounds, calls=job.calls, before=job.before)
     return Row(case.to_dict(), job.bytes, fastest(samples, list(references)), samples)
 
 

@@ -33,6 +33,7 @@ class Group:
     aim: float
     median_at_least: float | None = None
     median_aim: float | None = None
+    cold: bool = True  # whether the arrays lie in memory, not in a cache, when a sample begins
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
@@ -55,8 +56,8 @@ GROUPS = {
         Group("in place odd, 1-2 bytes", "copy", 0.40, 0.65),
         Group("ttc57", "copy", 0.40, 0.70, 0.60, 0.85),
         Group("applications", "copy", 0.40, 0.70, 0.60, 0.85),
-        Group("in cache", "peers", 1.0, 1.5),
-        Group("tiny", "numpy", 1.0, 2.0),
+        Group("in cache", "peers", 1.0, 1.5, cold=False),
+        Group("tiny", "numpy", 1.0, 2.0, cold=False),
         Group("dense", "copy", 0.90, 1.0),
         Group("strided", "copy", 0.60, 0.80),
         Group("sum of everything", "read", 0.90, 1.0),

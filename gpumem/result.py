@@ -216,7 +216,8 @@ class Result(Shown):
         )
         notes = [
             f"A figure is a fraction of {against} on the same threads, unless the table says otherwise: medians over "
-            "rounds in which all take turns, random data, outputs verified whole and touched before. Larger is faster."
+            "rounds in which all take turns, random data from cold caches (in cache and tiny: from warm ones), outputs "
+            "verified whole and touched before. Larger is faster."
             if "device" not in self.environment
             else "A figure is a fraction of a copy of the same bytes, the better of cudaMemcpyAsync and gpumem's own, "
             "unless the table says otherwise: medians over rounds in which all take turns, times by CUDA events from a "

@@ -38,13 +38,14 @@ def interleave(
     *,
     calls: int | None = 1,
     seconds_each: float = SECONDS_EACH,
+    before: Callable[[], object] | None = None,
     step: Callable[[str], None] | None = None,
 ) -> dict[str, list[float]]:
     """Seconds a call, `rounds` samples for each timer at most, the n-th of every timer taken in the n-th round.
 
     Odd rounds run in the opposite order, so that nobody always follows the same neighbour. `calls` is how many calls
     make a sample; None finds for each timer the number that takes about a millisecond. A call before the first round
-    is not counted.
+    is not counted. `before` is called before each sample, outside of what is timed.
     """
     counts: dict[str, int] = {}
     for name, timer in timers.items():
@@ -61,6 +62,8 @@ def interleave(
                 continue
             if step:
                 step(f"round {turn + 1} of {rounds}: {name}")
+            if before:
+                before()
             seconds = timers[name].timeit(counts[name])
             spent[name] += seconds
             samples[name].append(seconds / counts[name])

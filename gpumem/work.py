@@ -69,6 +69,10 @@ class Arena:
             self._filled = (kind, x.nbytes)
         return x
 
+    def empty_caches(self) -> None:
+        """Reads so much that nothing of the other arrays is left in the caches."""
+        _core._reference_read(self.array("nothing", (machine.last_cache() * 5 // 4,), np.dtype(np.uint8)))
+
 
 class Job(ABC):
     """Arrays made and the right answer known; `references` are what a gpumem call is measured against."""
@@ -76,6 +80,7 @@ class Job(ABC):
     against = "copy"
     exact = True  # whether a peer must give the same bits; where not, it may round as it likes and is not checked
     bytes: int
+    before: Callable[[], object] | None = None  # what precedes each sample, outside of what is timed
 
     @property
     def calls(self) -> int | None:

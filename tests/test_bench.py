@@ -113,6 +113,31 @@ def test_contestants_take_turns_in_alternating_order():
     assert samples == {name: [1.0] * 4 for name in "abc"}
 
 
+def test_what_comes_before_a_sample_is_not_timed_and_precedes_every_one():
+    log = []
+    timers = {name: Counted(name, log) for name in "ab"}
+    samples = interleave(timers, rounds=2, before=lambda: log.append(("-", 0)))
+    assert "".join(name for name, _ in log) == "ab" + "-a-b" + "-b-a"
+    assert samples == {"a": [1.0] * 2, "b": [1.0] * 2}
+
+
+@pytest.mark.parametrize("row, cold", [("2d even/4096x4096 float32", True), ("in cache/256x256 float32", False)])
+def test_caches_are_emptied_before_each_sample_but_in_rows_about_caches(row, cold, monkeypatch):
+    emptied = []
+    monkeypatch.setattr("gpumem.machine.last_cache", lambda: 1 << 30)
+    monkeypatch.setattr(Arena, "empty_caches", lambda arena: emptied.append(arena))
+    (taken,) = gpumem.bench("transpose", only=[row], repeat=2, peers=["numpy"], progress=False).rows
+    assert len(emptied) == (sum(map(len, taken.seconds.values())) if cold else 0)
+
+
+def test_emptying_the_caches_reads_more_than_the_last_one_holds(monkeypatch):
+    read = []
+    monkeypatch.setattr("gpumem.work._core._reference_read", lambda x: read.append(x.nbytes))
+    monkeypatch.setattr("gpumem.machine.last_cache", lambda: 4 << 20)
+    Arena().empty_caches()
+    assert read[0] > 4 << 20
+
+
 def test_slow_contestants_sit_out_after_three_rounds():
     log = []
     samples = interleave({"slow": Counted("slow", log, 5.0), "fast": Counted("fast", log, 0.1)}, 7, seconds_each=2)
