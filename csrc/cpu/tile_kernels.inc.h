@@ -907,17 +907,8 @@ static void strip_items(const gm_strip *s, gm_flush *flush)
 
 /* ---- whole runs ----------------------------------------------------------------------------------------------- */
 
-/* A line for the second cache, or only for this once. */
-GM_INLINE void fetch(const char *line, int keep)
-{
-    if (keep)
-        __builtin_prefetch(line, 0, 2);
-    else
-        __builtin_prefetch(line, 0, 0);
-}
-
-/* Fetches, while it copies, as many lines from `next` on. */
-GM_INLINE void stream_fetching(char *dst, const char *src, int64_t n, const char *next, int keep)
+/* Fetches into the second cache, while it copies, as many lines from `next` on. */
+GM_INLINE void stream_fetching(char *dst, const char *src, int64_t n, const char *next)
 {
     int64_t head = (int64_t)(-(uintptr_t)dst & 63), i = 0;
     if (head > n)
@@ -927,24 +918,23 @@ GM_INLINE void stream_fetching(char *dst, const char *src, int64_t n, const char
     src += head;
     n -= head;
     for (; i + 256 <= n; i += 256) {
-        GM_UNROLL for (int k = 0; k < 256; k += 64) fetch(next + i + k, keep);
+        GM_UNROLL for (int k = 0; k < 256; k += 64) __builtin_prefetch(next + i + k, 0, 2);
         stream_lines(dst + i, src + i, 256);
     }
     for (; i + 64 <= n; i += 64) {
-        fetch(next + i, keep);
+        __builtin_prefetch(next + i, 0, 2);
         stream_lines(dst + i, src + i, 64);
     }
     memcpy(dst + i, src + i, (size_t)(n - i));
 }
 
-/* A long run is fetched ahead of itself, a short one while the run before it moves. */
+/* A long run is fetched ahead of itself, a short one while the run before it moves. Into the second cache, and so far:
+ * an Emerald Rapids copies at 28 GB/s with what is fetched for once only (prefetchnta), or not at all, and at 42 with
+ * this. */
 static void stream(char *dst, const char *src, int64_t n, const char *next)
 {
-    enum { AHEAD = 1 << 10, LONG = 8 << 10 };
-    if (next && n < LONG)
-        stream_fetching(dst, src, n, next, 1);
-    else
-        stream_fetching(dst, src, n, src + AHEAD, 0);
+    enum { AHEAD = 8 << 10 };
+    stream_fetching(dst, src, n, next && n < AHEAD ? next : src + AHEAD);
 }
 
 static void fence(void)
