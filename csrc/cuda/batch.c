@@ -9,9 +9,9 @@ enum { VECTOR = 16, WARP = 32, BLOCKS = 2 /* of a multiprocessor */ };
 
 static void append(gm_batch *batch, int64_t len, int64_t src)
 {
-    gm_walk_axis made;
-    gm_walk_divisor(&made, len);
-    batch->axis[batch->naxes++] = (gm_batch_axis){made.len, made.magic, made.shift, (int)src};
+    gm_batch_axis *axis = &batch->axis[batch->naxes++];
+    axis->len = gm_divide_by(len, &axis->magic, &axis->shift);
+    axis->src = (int)src;
 }
 
 /* Where a byte of the destination lies in the source. */

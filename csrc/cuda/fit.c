@@ -7,40 +7,93 @@
 
 enum { VECTOR = 16, SECTOR = 32 };
 
-static gm_matrix_divisor divisor(int64_t n)
-{
-    gm_walk_axis made;
-    gm_walk_divisor(&made, n);
-    return (gm_matrix_divisor){made.len, made.magic, made.shift};
-}
+/* A plan as matrices, and which of its axes are spoken for. */
+typedef enum gm_fit_role { FREE, ALONG, ACROSS } gm_fit_role;
 
-static gm_walk_axis walk_axis(int64_t len, int64_t src, int64_t dst)
-{
-    gm_walk_axis made;
-    gm_walk_divisor(&made, len);
-    made.src = src;
-    made.dst = dst;
-    return made;
-}
+typedef struct gm_fit_shape {
+    const gm_plan *plan;
+    int unit;
+    const gm_axis *rows;    /* along a column, whose items follow one another in the destination */
+    const gm_axis *columns; /* the first of those along a row of the source */
+    const gm_axis *above;   /* where columns go on behind the rows, or NULL */
+    int64_t tall, wide;     /* vectors of a column without what is above; columns that follow one another */
+    unsigned char role[GM_MAX_NDIM];
+} gm_fit_shape;
 
-/* The axis with that step in the source that is not taken yet; -1 without one. */
-static int find(const gm_plan *plan, const unsigned char *taken, int64_t src)
+/* The free axis with that step in the source; -1 without one. */
+static int find(const gm_fit_shape *shape, int64_t src)
 {
-    for (int i = plan->naxes - 1; i >= 0; i--)
-        if (!taken[i] && plan->axis[i].src == src)
+    for (int i = shape->plan->naxes - 1; i >= 0; i--)
+        if (shape->role[i] == FREE && shape->plan->axis[i].src == src)
             return i;
     return -1;
 }
 
-static int append(gm_fit *fit, unsigned char *taken, const gm_plan *plan, int i)
+static int append(gm_fit *fit, gm_fit_shape *shape, int i)
 {
-    const gm_axis *axis = &plan->axis[i];
+    const gm_axis *axis = &shape->plan->axis[i];
     if (fit->ncolumn == GM_FIT_COLUMN_AXES || axis->len > INT32_MAX / (int64_t)fit->columns)
         return 0;
-    fit->column[fit->ncolumn++] = walk_axis(axis->len, axis->src, axis->dst);
+    fit->column[fit->ncolumn++] = gm_walk_axis_of(*axis);
     fit->columns *= (unsigned)axis->len;
-    taken[i] = 1;
+    shape->role[i] = ACROSS;
     return 1;
+}
+
+/* Columns of 4-byte items that do not follow one another: the axis along which they go on, if the rows of the source
+ * are better taken whole than in parts of 256 bytes; otherwise -1. */
+static int find_above(const gm_plan *plan, int unit, int64_t column_bytes, int64_t row_bytes)
+{
+    enum { PART = 256, MOST = 512 };
+
+    if (unit != 4 || 2 * column_bytes > PART || row_bytes <= PART || row_bytes > MOST || row_bytes % VECTOR)
+        return -1;
+    for (int i = plan->naxes - 2; i >= 0; i--)
+        if (plan->axis[i].dst == column_bytes && llabs(plan->axis[i].src) <= INT32_MAX)
+            return i;
+    return -1;
+}
+
+/* Finds the matrices, whose columns become `fit`'s. */
+static int read_plan(gm_fit_shape *shape, gm_fit *fit, const gm_plan *plan, int unit)
+{
+    const gm_axis *rows = &plan->axis[plan->naxes - 1];
+    int above = -1, items = VECTOR / unit;
+
+    if (plan->item != unit || unit > 8 || plan->naxes < 2 || rows->dst != unit || rows->len % items ||
+        rows->len > INT32_MAX / unit || llabs(rows->src) > INT32_MAX / items)
+        return 0;
+    *shape = (gm_fit_shape){.plan = plan, .unit = unit, .rows = rows, .tall = rows->len / items};
+    int next = find(shape, unit);
+    if (next < 0)
+        return 0;
+    shape->columns = &plan->axis[next];
+    if (shape->columns->dst != rows->len * unit &&
+        (above = find_above(plan, unit, rows->len * unit, shape->columns->len * unit)) < 0)
+        return 0;
+    shape->role[plan->naxes - 1] = ALONG;
+    if (above >= 0) {
+        shape->above = &plan->axis[above];
+        shape->role[above] = ALONG;
+    }
+    memset(fit, 0, sizeof *fit);
+    for (fit->columns = 1; next >= 0 && append(fit, shape, next);)
+        next = find(shape, (int64_t)fit->columns * unit);
+    shape->wide = fit->columns;
+    return 1;
+}
+
+/* Whether every step but those along rows of the source and columns of the destination leads to whole vectors. */
+static int is_aligned(const gm_fit_shape *shape, const char *dst, const char *src)
+{
+    uint64_t bits = (uintptr_t)dst | (uintptr_t)src | (uint64_t)(shape->wide * shape->unit);
+
+    for (int i = 0; i < shape->plan->naxes; i++) {
+        const gm_axis *axis = &shape->plan->axis[i];
+        bits |= shape->role[i] == ACROSS ? 0 : (uint64_t)axis->src;
+        bits |= axis == shape->rows ? 0 : (uint64_t)axis->dst;
+    }
+    return bits % VECTOR == 0;
 }
 
 /* A length in equal parts of no more than `most`, multiples of `grain`. */
@@ -56,20 +109,24 @@ typedef struct gm_fit_size {
     int large;
 } gm_fit_size;
 
-/* The tile for columns of `tall` vectors, of which as many as `columns` follow one another in the source. `adjacent`:
- * rows do so too. Columns as high as the tile are best; else all columns, if they are few; else some 256 bytes either
- * way. wide == 0: the tiles of other kernels are as good or better. */
-static gm_fit_size size_of(int64_t tall, int64_t columns, int unit, int adjacent)
+/* Columns as high as the tile are best; else all columns, if they are few; else some 256 bytes either way. Those that
+ * go on above have that with whole rows. wide == 0: the tiles of other kernels are as good or better. */
+static gm_fit_size size_of(const gm_fit_shape *shape)
 {
     enum { HELD = GM_FIT_HELD * GM_FIT_THREADS, FEW = 64, LINES = 16, WIDE = 128, STEEP = 8 };
     static const int tallest[VECTOR] = {[1] = 8, [2] = 12, [4] = 16, [8] = 8},
                      thinnest[VECTOR] = {[1] = 64, [2] = 32, [4] = 16, [8] = 16},
                      few[VECTOR] = {[1] = FEW, [2] = FEW, [4] = FEW, [8] = 16},
                      shortest[VECTOR] = {[2] = 4096, [4] = 1024};
-    int64_t bytes = columns * unit, grain = SECTOR / unit, all = tall * columns;
+    const int unit = shape->unit;
+    const int64_t tall = shape->tall, columns = shape->wide, bytes = columns * unit, grain = SECTOR / unit;
 
+    if (shape->above)
+        return (gm_fit_size){tall * gm_least(LINES / tall, shape->above->len), shape->columns->len, 1};
     if (tall <= tallest[unit]) {
-        int halves = adjacent && all > HELD && all <= 2 * HELD && tall % 2 == 0 && bytes <= GM_FIT_THREADS * VECTOR;
+        int64_t all = tall * columns;
+        int halves = shape->rows->src == bytes && all > HELD && all <= 2 * HELD && tall % 2 == 0 &&
+                     bytes <= GM_FIT_THREADS * VECTOR;
         return halves ? (gm_fit_size){tall / 2, columns, 0}
                       : (gm_fit_size){tall, part_of(columns, HELD / tall, grain), 0};
     }
@@ -80,56 +137,75 @@ static gm_fit_size size_of(int64_t tall, int64_t columns, int unit, int adjacent
     return (gm_fit_size){0, 0, 0};
 }
 
-/* The tile that has whole rows of those columns, and of the axis above so much that columns have 256 bytes. */
-static gm_fit_size whole_rows(int64_t tall, const gm_axis *columns, const gm_axis *above)
+/* Columns higher than the tile: a part is of as many rows as a vector has items. */
+static void cut_columns(gm_fit *fit, const gm_fit_shape *shape, const gm_fit_size *size)
 {
-    enum { LINES = 16 };
-    return (gm_fit_size){tall * gm_least(LINES / tall, above->len), columns->len, 1};
+    int items = VECTOR / shape->unit;
+
+    fit->parts = (unsigned)size->tall;
+    fit->parts_in_all = (unsigned)shape->tall;
+    GM_DIVIDE_BY(&fit->row, items);
+    fit->part_tall = 1;
+    fit->part_src = (int)shape->rows->src * items;
+    fit->part_pitch = (unsigned)items * fit->pitch;
 }
 
-/* Columns of 4-byte items that do not follow one another: the axis along which a column of this many bytes goes on, if
- * the rows of the source are better taken whole than in parts of 256 bytes; otherwise -1. */
-static int find_above(const gm_plan *plan, int unit, int64_t tall, const gm_axis *columns)
+/* Columns that go on along another axis, an index of which is a part. */
+static void pile_up(gm_fit *fit, const gm_fit_shape *shape, const gm_fit_size *size)
 {
-    enum { PART = 256, MOST = 512 };
-    int64_t bytes = columns->len * unit;
+    fit->parts = (unsigned)(size->tall / shape->tall);
+    fit->parts_in_all = (unsigned)shape->above->len;
+    fit->part_src = (int)shape->above->src;
+    fit->part_pitch = (unsigned)shape->rows->len * fit->pitch;
+}
 
-    if (unit != 4 || 2 * tall > PART || bytes <= PART || bytes > MOST || bytes % VECTOR)
-        return -1;
-    for (int i = plan->naxes - 2; i >= 0; i--)
-        if (plan->axis[i].dst == tall && llabs(plan->axis[i].src) <= INT32_MAX)
-            return i;
-    return -1;
+/* Where whole matrices follow one another and two fit the block's vectors, a tile has several: each is a part. */
+static int join_matrices(gm_fit *fit, gm_fit_shape *shape, const gm_fit_size *size, int64_t vectors)
+{
+    int64_t piece = shape->wide, bytes = piece * shape->unit, matrix = bytes * shape->rows->len;
+
+    if (size->wide != piece || shape->rows->src != bytes || 2 * shape->tall * piece > vectors)
+        return 1;
+    int next = find(shape, matrix);
+    if (next < 0)
+        return 1;
+    fit->parts = (unsigned)gm_least(vectors / (shape->tall * piece), shape->plan->axis[next].len);
+    fit->piece = (unsigned)piece;
+    fit->part_src = (int)matrix;
+    fit->part_pitch = fit->pitch;
+    fit->tile *= fit->parts;
+    fit->pitch *= fit->parts;
+    return append(fit, shape, next);
 }
 
 /* Where blocks go: along the destination, so that what lies between two columns of the last axis comes before the next
- * tile. Returns their number, or 0; sets the bits of the steps. */
-static int64_t set_grid(gm_fit *fit, const gm_plan *plan, unsigned char *taken, int64_t tile_src, uint64_t *bits)
+ * tile. Returns their number, or 0. */
+static int64_t set_grid(gm_fit *fit, const gm_fit_shape *shape)
 {
+    const gm_plan *plan = shape->plan;
     int64_t blocks = gm_pieces(fit->columns, fit->tile), last = fit->column[fit->ncolumn - 1].dst;
-    gm_walk_axis tiles = walk_axis(blocks, tile_src, 0);
+    int64_t tile_src = fit->piece ? (int64_t)fit->parts * fit->part_src : fit->pitch;
+    gm_walk_axis tiles = gm_walk_axis_of((gm_axis){blocks, tile_src, 0});
 
     fit->part_grid = fit->column_grid = -1;
     if (fit->parts < fit->parts_in_all && !fit->piece) {
-        int64_t parts = gm_pieces(fit->parts_in_all, fit->parts);
+        gm_axis parts = {gm_pieces(fit->parts_in_all, fit->parts), (int64_t)fit->parts * fit->part_src,
+                         (int64_t)fit->parts * fit->part_tall * VECTOR};
         fit->part_grid = fit->ngrid;
-        fit->grid[fit->ngrid++] =
-            walk_axis(parts, (int64_t)fit->parts * fit->part_src, (int64_t)fit->parts * fit->part_tall * VECTOR);
-        blocks *= parts;
+        fit->grid[fit->ngrid++] = gm_walk_axis_of(parts);
+        blocks *= parts.len;
     }
     for (int i = plan->naxes - 1; i >= -1; i--) {
-        if (fit->column_grid < 0 && (i < 0 || (!taken[i] && plan->axis[i].dst > last))) {
+        if (fit->column_grid < 0 && (i < 0 || (shape->role[i] == FREE && plan->axis[i].dst > last))) {
             fit->column_grid = fit->ngrid;
             fit->grid[fit->ngrid++] = tiles;
         }
-        if (i < 0 || taken[i])
+        if (i < 0 || shape->role[i] != FREE)
             continue;
-        const gm_axis *axis = &plan->axis[i];
-        if (fit->ngrid >= GM_FIT_AXES - 1 || axis->len > INT32_MAX / blocks)
+        if (fit->ngrid >= GM_FIT_AXES - 1 || plan->axis[i].len > INT32_MAX / blocks)
             return 0;
-        *bits |= (uint64_t)axis->src;
-        fit->grid[fit->ngrid++] = walk_axis(axis->len, axis->src, axis->dst);
-        blocks *= axis->len;
+        fit->grid[fit->ngrid++] = gm_walk_axis_of(plan->axis[i]);
+        blocks *= plan->axis[i].len;
     }
     return blocks <= INT32_MAX ? blocks : 0;
 }
@@ -137,75 +213,37 @@ static int64_t set_grid(gm_fit *fit, const gm_plan *plan, unsigned char *taken, 
 int gm_fit_make(gm_fit_launch *launch, const gm_plan *plan, int unit, const char *dst, const char *src)
 {
     gm_fit *fit = &launch->fit;
-    unsigned char taken[GM_MAX_NDIM] = {0};
-    const gm_axis *row = &plan->axis[plan->naxes - 1];
-    uint64_t bits = (uintptr_t)dst | (uintptr_t)src | (uint64_t)row->src;
-    int first, next, above = -1, words = unit < 4 ? 4 / unit : 1,
-                     items = VECTOR / unit; /* columns of a word, items of a vector */
+    gm_fit_shape shape;
 
-    if (plan->item != unit || unit > 8 || plan->naxes < 2 || row->dst != unit || row->len % items ||
-        row->len > INT32_MAX / unit || llabs(row->src) > INT32_MAX / items || (first = find(plan, taken, unit)) < 0)
+    if (!read_plan(&shape, fit, plan, unit) || !is_aligned(&shape, dst, src))
         return 0;
-    if (plan->axis[first].dst != row->len * unit &&
-        (above = find_above(plan, unit, row->len * unit, &plan->axis[first])) < 0)
+    gm_fit_size size = size_of(&shape);
+    if (!size.wide)
         return 0;
-    memset(fit, 0, sizeof *fit);
-    taken[plan->naxes - 1] = 1;
-    if (above >= 0)
-        taken[above] = 1;
-    fit->columns = 1;
-    for (next = first; next >= 0 && append(fit, taken, plan, next);)
-        next = find(plan, taken, (int64_t)fit->columns * unit);
-    int64_t tall = row->len / items, piece = fit->columns, matrix = piece * row->len * unit, tile_src;
-    gm_fit_size size = above < 0 ? size_of(tall, piece, unit, row->src == piece * unit)
-                                 : whole_rows(tall, &plan->axis[first], &plan->axis[above]);
-    if (!size.wide || piece * unit % VECTOR)
-        return 0;
-    int vectors = GM_FIT_HELD * (size.large ? GM_FIT_LARGE_THREADS : GM_FIT_THREADS);
     launch->large = size.large;
-    launch->threads = (unsigned)vectors / GM_FIT_HELD;
+    launch->threads = size.large ? GM_FIT_LARGE_THREADS : GM_FIT_THREADS;
+    unsigned vectors = GM_FIT_HELD * launch->threads, words = unit < 4 ? 4 / (unsigned)unit : 1; /* columns of a word */
     fit->tile = (unsigned)size.wide;
+    fit->pitch = fit->tile * (unsigned)unit;
     fit->parts = fit->parts_in_all = 1;
-    fit->row = divisor(row->len);
-    fit->part_tall = (unsigned)tall;
-    fit->vectors = divisor(size.wide * unit / VECTOR);
-    tile_src = size.wide * unit;
-    if (size.tall < tall) { /* parts of as many rows as a vector has items */
-        fit->parts = (unsigned)size.tall;
-        fit->parts_in_all = (unsigned)tall;
-        fit->row = divisor(items);
-        fit->part_tall = 1;
-        fit->part_src = (int)row->src * items;
-        fit->part_pitch = (unsigned)(items * tile_src);
-    } else if (above >= 0) { /* parts of the axis above */
-        fit->parts = (unsigned)(size.tall / tall);
-        fit->parts_in_all = (unsigned)plan->axis[above].len;
-        fit->part_src = (int)plan->axis[above].src;
-        fit->part_pitch = (unsigned)(row->len * tile_src);
-        bits |= (uint64_t)plan->axis[above].src;
-    } else if (size.wide == piece && row->src == piece * unit && 2 * tall * piece <= vectors &&
-               (next = find(plan, taken, matrix)) >= 0) { /* whole matrices follow one another: a tile has several */
-        if (!append(fit, taken, plan, next))
-            return 0;
-        fit->parts = (unsigned)gm_least(vectors / (tall * piece), plan->axis[next].len);
-        fit->tile = fit->parts * (unsigned)piece;
-        fit->piece = (unsigned)piece;
-        fit->part_src = (int)matrix;
-        fit->part_pitch = (unsigned)(piece * unit);
-        tile_src = fit->parts * matrix;
-    }
+    GM_DIVIDE_BY(&fit->row, shape.rows->len);
+    fit->part_tall = (unsigned)shape.tall;
+    GM_DIVIDE_BY(&fit->vectors, fit->pitch / VECTOR);
+    if (size.tall < shape.tall)
+        cut_columns(fit, &shape, &size);
+    else if (shape.above)
+        pile_up(fit, &shape, &size);
+    else if (!join_matrices(fit, &shape, &size, vectors))
+        return 0;
     if (fit->tile % words || fit->vectors.n > launch->threads)
         return 0;
-    fit->row_src = (int)row->src;
-    fit->pitch = fit->tile * (unsigned)unit;
+    fit->row_src = (int)shape.rows->src;
     fit->rows_at_a_time = launch->threads / fit->vectors.n;
-    fit->tall = divisor(size.tall);
-    fit->words = divisor(fit->tile / words);
-    for (int i = 0; i < plan->naxes - 1; i++)
-        bits |= (uint64_t)plan->axis[i].dst;
-    launch->blocks = (unsigned)set_grid(fit, plan, taken, tile_src, &bits);
-    launch->shared = (unsigned)vectors * VECTOR + fit->tile * 8;
-    return launch->blocks && bits % VECTOR == 0;
+    GM_DIVIDE_BY(&fit->tall, size.tall);
+    GM_DIVIDE_BY(&fit->words, fit->tile / words);
+    launch->blocks = (unsigned)set_grid(fit, &shape);
+    launch->shared = vectors * VECTOR + fit->tile * 8;
+    return launch->blocks > 0;
 }
 
 int gm_fit_suits(const gm_fit_launch *launch)

@@ -3,6 +3,7 @@
  * once. */
 #include "backend.h"
 #include "gpu.h"
+#include "walk.h"
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -133,21 +134,17 @@ typedef struct gm_cut {
 
 static gm_cut cut_plan(const gm_plan *plan)
 {
-    gm_cut cut = {.axis = 0, .first = plan->src_start, .run = plan->item};
+    gm_reach reach = gm_reach_of(plan);
+    gm_cut cut = {.first = plan->src_start + reach.low, .span = reach.high - reach.low};
 
-    for (int i = 0; i < plan->naxes; i++) {
-        int64_t reach = plan->axis[i].src * (plan->axis[i].len - 1);
-        cut.first += reach < 0 ? reach : 0;
-        cut.run += llabs(reach);
-        if (llabs(plan->axis[i].src) > llabs(plan->axis[cut.axis].src))
-            cut.axis = i;
-    }
-    cut.span = cut.run;
     if (plan->naxes == 0)
         return cut;
+    for (int i = 0; i < plan->naxes; i++)
+        if (llabs(plan->axis[i].src) > llabs(plan->axis[cut.axis].src))
+            cut.axis = i;
     const gm_axis *axis = &plan->axis[cut.axis];
     int64_t step = llabs(axis->src);
-    cut.run -= step * (axis->len - 1);
+    cut.run = cut.span - step * (axis->len - 1);
     /* Where one index reaches into the next, slabs would be sent twice. */
     cut.each = cut.run > step ? axis->len : step < PIECE ? PIECE / step : 1;
     return cut;

@@ -334,22 +334,6 @@ static int suits(const gm_matrix_shape *shape, const gm_matrix_tile *tile)
                      : shape->alone && rows->len >= LONG && columns->len >= LONG;
 }
 
-static gm_matrix_divisor divisor(int64_t n)
-{
-    gm_walk_axis made;
-    gm_walk_divisor(&made, n);
-    return (gm_matrix_divisor){made.len, made.magic, made.shift};
-}
-
-static gm_walk_axis walk_axis(const gm_axis *from)
-{
-    gm_walk_axis made;
-    gm_walk_divisor(&made, from->len);
-    made.src = from->src;
-    made.dst = from->dst;
-    return made;
-}
-
 int gm_matrix_lay_out(gm_matrix_launch *launch, const gm_matrix_tile *tile, const gm_matrix_shape *shape,
                       const gm_plan *plan, const char *src)
 {
@@ -357,10 +341,7 @@ int gm_matrix_lay_out(gm_matrix_launch *launch, const gm_matrix_tile *tile, cons
     const gm_side *rows = &shape->rows, *columns = &shape->columns;
     int64_t matrices = 1;
 
-    matrix->src_end = (uintptr_t)src + (uint64_t)plan->item;
-    for (int i = 0; i < plan->naxes; i++)
-        if (plan->axis[i].src > 0)
-            matrix->src_end += (uint64_t)((plan->axis[i].len - 1) * plan->axis[i].src);
+    matrix->src_end = (uintptr_t)src + (uint64_t)gm_reach_of(plan).high;
     matrix->rows = (unsigned)rows->len;
     matrix->columns = (unsigned)columns->len;
     matrix->line = shape->ahead ? GM_MATRIX_LINE : 1;
@@ -375,14 +356,14 @@ int gm_matrix_lay_out(gm_matrix_launch *launch, const gm_matrix_tile *tile, cons
     int64_t ahead = tile->even ? 0 : shape->ahead,
             row_tiles = (rows->len + gm_most(ahead - 1, 0) + tile->rows - 1) / tile->rows,
             column_tiles = (columns->len + tile->columns - 1) / tile->columns;
-    matrix->row_tiles = divisor(row_tiles);
-    matrix->column_tiles = divisor(column_tiles);
+    GM_DIVIDE_BY(&matrix->row_tiles, row_tiles);
+    GM_DIVIDE_BY(&matrix->column_tiles, column_tiles);
     matrix->nrow = rows->n;
     matrix->ncolumn = columns->n;
     for (int k = 0; k < rows->n; k++)
-        matrix->row[k] = walk_axis(&plan->axis[rows->axis[k]]);
+        matrix->row[k] = gm_walk_axis_of(plan->axis[rows->axis[k]]);
     for (int k = 0; k < columns->n; k++)
-        matrix->column[k] = walk_axis(&plan->axis[columns->axis[k]]);
+        matrix->column[k] = gm_walk_axis_of(plan->axis[columns->axis[k]]);
     /* Writes want neighbours: what lies between two columns of the last axis comes before the next tile of columns. */
     int64_t last = columns->n > 1 && !shape->stacked ? plan->axis[columns->axis[columns->n - 1]].dst : 0;
     matrix->nbatch = matrix->between = 0;
@@ -392,7 +373,7 @@ int gm_matrix_lay_out(gm_matrix_launch *launch, const gm_matrix_tile *tile, cons
                 return 0;
             matrices *= plan->axis[i].len;
             matrix->between += plan->axis[i].dst < last;
-            matrix->batch[matrix->nbatch++] = walk_axis(&plan->axis[i]);
+            matrix->batch[matrix->nbatch++] = gm_walk_axis_of(plan->axis[i]);
         }
     if (matrices * row_tiles > INT32_MAX / column_tiles)
         return 0;

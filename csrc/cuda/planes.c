@@ -6,20 +6,6 @@
 
 enum { VECTOR = 16, WARP = 32, MOST_FIELDS = 40 };
 
-static gm_planes_divisor divisor(int64_t n)
-{
-    gm_walk_axis made;
-    gm_walk_divisor(&made, n);
-    return (gm_planes_divisor){made.len, made.magic, made.shift};
-}
-
-static void append(gm_walk_axis *to, const gm_axis *from)
-{
-    gm_walk_divisor(to, from->len);
-    to->src = from->src;
-    to->dst = from->dst;
-}
-
 /* Records on one side are planes on the other: the long axis, whose items are neighbours in a plane, and the axes of
  * the fields, which together make the step from one record to the next. */
 static int find(gm_planes *planes, const gm_plan *plan, int unit, int to_planes)
@@ -41,7 +27,7 @@ static int find(gm_planes *planes, const gm_plan *plan, int unit, int to_planes)
         for (int i = plan->naxes - 1; i >= 0 && !more; i--)
             if (!taken[i] && planes->nfield < GM_PLANES_FIELDS &&
                 (to_planes ? plan->axis[i].src : plan->axis[i].dst) == fields * unit) {
-                append(&planes->field[planes->nfield++], &plan->axis[i]);
+                planes->field[planes->nfield++] = gm_walk_axis_of(plan->axis[i]);
                 fields *= plan->axis[i].len;
                 taken[i] = 1;
                 more = 1;
@@ -56,7 +42,7 @@ static int find(gm_planes *planes, const gm_plan *plan, int unit, int to_planes)
         if (!taken[i]) {
             if (planes->nbatch == GM_PLANES_BATCH)
                 return 0;
-            append(&planes->batch[planes->nbatch++], &plan->axis[i]);
+            planes->batch[planes->nbatch++] = gm_walk_axis_of(plan->axis[i]);
         }
     return 1;
 }
@@ -85,10 +71,7 @@ int gm_planes_make(gm_planes_launch *launch, const gm_plan *plan, int unit, cons
     launch->to_planes = find(planes, plan, unit, 1);
     if (!launch->to_planes && !find(planes, plan, unit, 0))
         return 0;
-    planes->src_end = (uintptr_t)src + (uint64_t)plan->item;
-    for (int i = 0; i < plan->naxes; i++)
-        if (plan->axis[i].src > 0)
-            planes->src_end += (uint64_t)((plan->axis[i].len - 1) * plan->axis[i].src);
+    planes->src_end = (uintptr_t)src + (uint64_t)gm_reach_of(plan).high;
     int64_t fewest = launch->to_planes ? WARP : GM_PLANES_STEPS * WARP;
     while ((vectors < fewest || vectors * VECTOR * planes->fields < enough[launch->to_planes]) &&
            2 * vectors * items <= planes->records)
@@ -101,7 +84,7 @@ int gm_planes_make(gm_planes_launch *launch, const gm_plan *plan, int unit, cons
     planes->tile = (unsigned)((launch->to_planes ? vectors : vectors - 2) * items);
     int64_t extra = launch->to_planes && !starts_on_lines(planes, dst) ? GM_PLANES_LINE / unit - 1 : 0;
     int64_t tiles = gm_pieces(planes->records + extra, planes->tile);
-    planes->tiles = divisor(tiles);
+    GM_DIVIDE_BY(&planes->tiles, tiles);
     /* The more powers of two the number of fields has, the fewer lanes can begin with one item without a conflict. */
     int power = 0;
     while (power < 2 && unit << power < 4 && !(planes->fields >> power & 1))

@@ -35,24 +35,18 @@ int gm_stride_make(gm_stride_launch *made, const gm_plan *plan, int unit, const 
     const gm_stride_way *way = way_of(plan, unit, &row);
     int outer = plan->naxes - (way != ways);
     gm_stride *stride = &made->stride;
-    gm_walk_axis by;
 
     if (!way || outer > 1 || (outer == 1 && (plan->axis[0].dst != row || row < way->shortest)))
         return 0;
     if (outer == 1 && llabs(plan->axis[0].src) < way->step * plan->item)
         return 0; /* the next row lies in the gaps of this one: (n, 2) to (2, n) */
-    stride->src_begin = (uintptr_t)src;
-    stride->src_end = (uintptr_t)src + (uint64_t)plan->item;
-    for (int i = 0; i < plan->naxes; i++) {
-        int64_t reach = (plan->axis[i].len - 1) * plan->axis[i].src;
-        *(reach < 0 ? &stride->src_begin : &stride->src_end) += (uint64_t)reach;
-    }
+    gm_reach reach = gm_reach_of(plan);
+    stride->src_begin = (uintptr_t)src + (uint64_t)reach.low;
+    stride->src_end = (uintptr_t)src + (uint64_t)reach.high;
     stride->bytes = plan->items * plan->item;
     stride->row = row;
     stride->pitch = outer ? plan->axis[0].src : 0;
-    gm_walk_divisor(&by, row);
-    stride->magic = by.magic;
-    stride->shift = by.shift;
+    gm_divide_by(row, &stride->magic, &stride->shift);
     stride->inverse = UINT64_MAX / (uint64_t)row + 1;
     int wide = stride->bytes > INT32_MAX - 2 * GM_STRIDE_THREADS * VECTOR;
     if (!outer && way == ways)

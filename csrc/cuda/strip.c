@@ -14,13 +14,6 @@ static const struct {
 enum { KERNELS = sizeof kernels / sizeof *kernels };
 enum { FEW = 150, MANY = 8000 }; /* blocks */
 
-static gm_strip_divisor divisor(int64_t n)
-{
-    gm_walk_axis made;
-    gm_walk_divisor(&made, n);
-    return (gm_strip_divisor){made.len, made.magic, made.shift};
-}
-
 int gm_strip_make(gm_strip_launch *launch, const gm_plan *plan, int unit, const char *src)
 {
     enum { SHORT = 3, LONG = 4 };
@@ -37,20 +30,15 @@ int gm_strip_make(gm_strip_launch *launch, const gm_plan *plan, int unit, const 
     if (rows->dst != unit || columns->src != unit || rows->len > INT32_MAX / 2 || columns->len > INT32_MAX / 2)
         return 0;
     memset(strip, 0, sizeof *strip);
-    strip->src_end = (uintptr_t)src + (uint64_t)unit;
+    strip->src_end = (uintptr_t)src + (uint64_t)gm_reach_of(plan).high;
     for (int i = plan->naxes - 1; i >= 0; i--) {
         const gm_axis *axis = &plan->axis[i];
-        if (axis->src > 0)
-            strip->src_end += (uint64_t)((axis->len - 1) * axis->src);
         if (axis == rows || axis == columns)
             continue;
         if (strip->nbatch == GM_STRIP_BATCH || axis->len > INT32_MAX / matrices)
             return 0;
         matrices *= axis->len;
-        gm_walk_axis *to = &strip->batch[strip->nbatch++];
-        gm_walk_divisor(to, axis->len);
-        to->src = axis->src;
-        to->dst = axis->dst;
+        strip->batch[strip->nbatch++] = gm_walk_axis_of(*axis);
     }
     strip->src_pitch = rows->src;
     strip->dst_pitch = columns->dst;
@@ -68,8 +56,8 @@ int gm_strip_make(gm_strip_launch *launch, const gm_plan *plan, int unit, const 
         strip->steps = LONG;
         strips = fewer;
     }
-    strip->row_tiles = divisor(row_tiles);
-    strip->strips = divisor(strips);
+    GM_DIVIDE_BY(&strip->row_tiles, row_tiles);
+    GM_DIVIDE_BY(&strip->strips, strips);
     launch->blocks = (unsigned)(matrices * row_tiles * strips);
     launch->threads = (unsigned)kernels[kernel].threads;
     launch->shared = (unsigned)GM_STRIP_SHARED(unit, kernels[kernel].rows);

@@ -35,7 +35,7 @@ typedef struct gm_sum_view {
     gm_axis axis[2][GM_SUM_AXES]; /* KEPT, SUMMED; outermost first */
     int64_t size;                 /* of an item */
     int64_t results, items;       /* items of each */
-    uintptr_t begin, end, start;
+    uintptr_t start;
 } gm_sum_view;
 
 enum { KEPT, SUMMED };
@@ -77,8 +77,6 @@ static void keep(gm_sum_view *view, gm_axis axis)
 
 static void read_plan(gm_sum_view *view, const gm_plan *plan, gm_dtype to, gm_dtype from, const char *src)
 {
-    int64_t reach[2] = {0, 0};
-
     view->kept = view->summed = 0;
     for (int i = 0; i < plan->naxes; i++)
         if (plan->axis[i].dst == 0)
@@ -99,14 +97,7 @@ static void read_plan(gm_sum_view *view, const gm_plan *plan, gm_dtype to, gm_dt
         view->results *= view->axis[KEPT][i].len;
     for (int i = 0; i < view->summed; i++)
         view->items *= view->axis[SUMMED][i].len;
-    for (int side = 0; side < 2; side++)
-        for (int i = 0; i < (side == KEPT ? view->kept : view->summed); i++) {
-            int64_t end = view->axis[side][i].src * (view->axis[side][i].len - 1);
-            reach[end > 0] += end;
-        }
     view->start = (uintptr_t)src;
-    view->begin = view->start + (uintptr_t)reach[0];
-    view->end = view->start + (uintptr_t)(reach[1] + view->size);
 }
 
 /* Whether items start at multiples of `bytes` whatever their index, but for those along one axis. */
@@ -144,10 +135,7 @@ static int64_t hand_over(gm_sum_launch *made, const gm_sum_view *view, const gm_
             const gm_axis *axis = &view->axis[side][i];
             if (axis == but || axis == nor)
                 continue;
-            gm_walk_divisor(next, axis->len);
-            next->src = axis->src;
-            next->dst = axis->dst;
-            next++;
+            *next++ = gm_walk_axis_of(*axis);
             n[side]++;
             product[side] *= axis->len;
         }
@@ -389,6 +377,7 @@ static void make_general(gm_sum_launch *made, const gm_sum_view *view, int proce
 void gm_sum_make(gm_sum_launch *made, const gm_plan *plan, const char *dst, gm_dtype to, const char *src, gm_dtype from,
                  int processors)
 {
+    gm_reach reach = gm_reach_of(plan);
     gm_sum_view view;
 
     read_plan(&view, plan, to, from, src);
@@ -397,8 +386,8 @@ void gm_sum_make(gm_sum_launch *made, const gm_plan *plan, const char *dst, gm_d
     made->sum.to = is_complex(from) ? part_of(to) : to;
     made->sum.usual = made->sum.to == (int)usual_of(part_of(from));
     made->sum.is_unsigned = gm_dtype_get(from)->kind == 'u';
-    made->sum.src_begin = view.begin;
-    made->sum.src_end = view.end;
+    made->sum.src_begin = (uintptr_t)src + (uint64_t)reach.low;
+    made->sum.src_end = (uintptr_t)src + (uint64_t)reach.high;
     made->sum.tiles = made->sum.inner_slices = 1;
     made->partials = 0;
     if (!steps_by(&view, view.size, NULL) ||

@@ -51,8 +51,8 @@ int gm_swap_held_make(gm_swap_packed *packed, const gm_gpu *gpu, const gm_array 
     gm_walk_make(&packed->batch, &batch, 0);
     packed->n = (unsigned)n;
     packed->square = (unsigned)(n * n);
-    gm_walk_divisor(&packed->by_n, n);
-    gm_walk_divisor(&packed->by_square, n * n);
+    packed->by_n = gm_walk_axis_of((gm_axis){.len = n});
+    packed->by_square = gm_walk_axis_of((gm_axis){.len = n * n});
     packed->squares = run / bytes;
     int64_t each = gm_most(1, WANTED / bytes), whole = ALIGNED / (bytes & -bytes);
     if (whole > 1 && each > whole) /* so that blocks meet between sectors */

@@ -1,6 +1,7 @@
 /* Squares of any size and steps: pairs of tiles on either side of the diagonal change places (kernels/swap.cu). */
 #include "swap.h"
 #include "../base/integers.h"
+#include "../base/overlap.h"
 #include "images.h"
 #include "walk.h"
 #include <stdlib.h>
@@ -51,16 +52,6 @@ static int batch_of(gm_swap *swap, const gm_array *array, int a, int b)
     return unit;
 }
 
-static unsigned long long end_of(const gm_array *array)
-{
-    unsigned long long end = (uintptr_t)array->data + (uint64_t)array->itemsize;
-
-    for (int i = 0; i < array->ndim; i++)
-        if (array->strides[i] > 0)
-            end += (uint64_t)((array->shape[i] - 1) * array->strides[i]);
-    return end;
-}
-
 int gm_swap_in_vectors(const gm_array *array, int row, int column)
 {
     enum { VECTOR = 16 };
@@ -81,7 +72,9 @@ void gm_swap_tiles_make(gm_swap_tiles *tiles, const gm_gpu *gpu, const gm_array 
     int rows = llabs(array->strides[a]) >= llabs(array->strides[b]) ? a : b, columns = a + b - rows;
     int unit = batch_of(swap, array, a, b), most_shared = gpu->figures.shared_bytes;
     int64_t n = array->shape[a];
+    uintptr_t low, high;
 
+    gm_span(array, &low, &high);
     tiles->kernel = NULL;
     if (gm_swap_in_vectors(array, rows, columns)) {
         tiles->kernel = kernel_for(unit, GM_SWAP_KIND_swap_even, n, most_shared);
@@ -99,7 +92,7 @@ void gm_swap_tiles_make(gm_swap_tiles *tiles, const gm_gpu *gpu, const gm_array 
     swap->column = array->strides[columns];
     swap->pitch = GM_SWAP_ROWS_PITCH(unit, tile, swap->row);
     swap->image = GM_SWAP_ROWS_IMAGE(unit, tile, swap->pitch);
-    swap->end = end_of(array);
+    swap->end = high;
     swap->side = count >= 96 && tiles->kernel->kind == GM_SWAP_KIND_swap_rows ? 32
                  : count >= 32                                                ? 8
                  : count >= 16                                                ? 4

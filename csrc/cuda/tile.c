@@ -16,17 +16,11 @@ static int vectors_of_period(int period, int vector)
     return period / (common < vector ? common : vector);
 }
 
-static gm_tile_divisor divisor(int64_t n)
-{
-    gm_walk_axis made;
-    gm_walk_divisor(&made, n);
-    return (gm_tile_divisor){made.len, made.magic, made.shift};
-}
-
 static gm_tile_axis tile_axis(int64_t len, int64_t src, int64_t dst, int64_t image)
 {
-    gm_tile_divisor by = divisor(len);
-    return (gm_tile_axis){by.n, by.magic, by.shift, (int)image, src, dst};
+    gm_tile_axis made = {.image = (int)image, .src = src, .dst = dst};
+    made.len = gm_divide_by(len, &made.magic, &made.shift);
+    return made;
 }
 
 /* The axes in which the rows that are read differ: in the order of the destination, those that are clipped last. */
@@ -138,7 +132,7 @@ static void set_rows(gm_box *box, gm_tile *tile)
         const gm_box_axis *axis = &box->axis[tile->run_clipped == 2 ? box->along : box->across];
         bytes += (axis->take - 1 + (tile->run_clipped == 2 ? box->ahead : 0)) * llabs(axis->src);
     }
-    tile->row_vectors = divisor((bytes + (box->src_aligned ? 0 : VECTOR - 1) + VECTOR - 1) / VECTOR);
+    GM_DIVIDE_BY(&tile->row_vectors, gm_pieces(bytes + (box->src_aligned ? 0 : VECTOR - 1), VECTOR));
     /* Vectors may begin before and end behind what they are read for; the last group of rows may not be full. */
     tile->reach_high += box->unit + VECTOR + (tile->group_shift >= 0 ? tile->run_high : 0);
     tile->reach_low -= VECTOR;
@@ -219,7 +213,7 @@ static void set_along(gm_box *box, gm_tile *tile)
     tile->along_src = box->axis[last].src;
     tile->along_image = (int)box->axis[last].image;
     tile->ahead = (int)box->ahead;
-    tile->period = divisor(period);
+    GM_DIVIDE_BY(&tile->period, period);
     if (box->across >= 0) {
         tile->across_step = (int)box->axis[box->across].take;
         tile->across_len = box->axis[box->across].len;
@@ -261,19 +255,9 @@ static int set_threads(gm_box *box, gm_tile *tile, int threads, int runs, int un
             tile->steady_step += vectors * vector >> tile->skew_shift << 4;
     }
     tile->teams = among / vectors / each * each;
-    tile->vector_threads = divisor(vectors);
+    GM_DIVIDE_BY(&tile->vector_threads, vectors);
     return !box->dst_uniform && tile->nruns_axes > 0 && tile->teams << tile->lanes_shift < runs &&
            (tile->nruns_axes > 1 || ((int64_t)tile->teams << tile->lanes_shift) * tile->runs[0].dst % VECTOR != 0);
-}
-
-static void set_span(gm_tile *tile, const gm_plan *plan, const char *src)
-{
-    int64_t low = 0, high = plan->item;
-
-    for (int i = 0; i < plan->naxes; i++)
-        *(plan->axis[i].src > 0 ? &high : &low) += (plan->axis[i].len - 1) * plan->axis[i].src;
-    tile->src_begin = (uintptr_t)src + (uint64_t)low;
-    tile->src_end = (uintptr_t)src + (uint64_t)high;
 }
 
 int gm_tile_make(gm_tile_launch *launch, const gm_plan *plan, int unit, const char *dst, const char *src,
@@ -282,13 +266,15 @@ int gm_tile_make(gm_tile_launch *launch, const gm_plan *plan, int unit, const ch
     enum { MOST_IMAGE = 64 * 1024 }; /* three blocks of them fit a multiprocessor of an H200 */
     gm_box box;
     gm_tile *tile = &launch->tile;
+    gm_reach reach = gm_reach_of(plan);
     int vector = VECTOR / unit;
     int64_t units = 1, runs = 1, period, table, rows;
 
     if (!gm_box_choose(&box, plan, unit, dst, src, MOST_IMAGE < most_shared / 4 * 3 ? MOST_IMAGE : most_shared / 4 * 3))
         return 0;
     memset(tile, 0, sizeof *tile);
-    set_span(tile, plan, src);
+    tile->src_begin = (uintptr_t)src + (uint64_t)reach.low;
+    tile->src_end = (uintptr_t)src + (uint64_t)reach.high;
     for (int i = 0; i < box.n; i++)
         *(box.axis[i].in_dst ? &units : &runs) *= box.axis[i].take;
     period = units / box.axis[box.along].take;

@@ -11,17 +11,32 @@ int gm_walk_unit(const gm_plan *plan, const char *dst, const char *src)
 }
 
 /* Granlund and Montgomery's division by an invariant, for dividends below 2^31. */
-void gm_walk_divisor(gm_walk_axis *axis, int64_t len)
+unsigned gm_divide_by(int64_t by, unsigned *magic, unsigned *shift)
 {
-    uint32_t divisor = (uint32_t)len;
-    axis->len = divisor;
-    axis->high = (uint32_t)((uint64_t)len >> 32);
-    axis->magic = axis->shift = 0;
-    if (len >= INT64_C(1) << 31)
-        return;
-    while ((UINT64_C(1) << axis->shift) < divisor)
-        axis->shift++;
-    axis->magic = (uint32_t)((((UINT64_C(1) << axis->shift) - divisor) << 32) / divisor + 1);
+    unsigned divisor = (unsigned)by;
+    *magic = *shift = 0;
+    if (by >= INT64_C(1) << 31)
+        return divisor;
+    while ((UINT64_C(1) << *shift) < divisor)
+        ++*shift;
+    *magic = (unsigned)((((UINT64_C(1) << *shift) - divisor) << 32) / divisor + 1);
+    return divisor;
+}
+
+gm_walk_axis gm_walk_axis_of(gm_axis axis)
+{
+    gm_walk_axis made = {.src = axis.src, .dst = axis.dst, .high = (unsigned)((uint64_t)axis.len >> 32)};
+    made.len = gm_divide_by(axis.len, &made.magic, &made.shift);
+    return made;
+}
+
+gm_reach gm_reach_of(const gm_plan *plan)
+{
+    gm_reach reach = {0, plan->item};
+
+    for (int i = 0; i < plan->naxes; i++)
+        *(plan->axis[i].src > 0 ? &reach.high : &reach.low) += (plan->axis[i].len - 1) * plan->axis[i].src;
+    return reach;
 }
 
 void gm_walk_make(gm_walk *walk, const gm_plan *plan, int unit)
@@ -31,15 +46,8 @@ void gm_walk_make(gm_walk *walk, const gm_plan *plan, int unit)
     walk->naxes = 0;
     walk->units = plan->items * inner;
     walk->wide = walk->units >= INT64_C(1) << 31;
-    if (inner > 1) {
-        gm_walk_divisor(&walk->axis[0], inner);
-        walk->axis[0].src = walk->axis[0].dst = unit;
-        walk->naxes = 1;
-    }
-    for (int i = plan->naxes - 1; i >= 0; i--) {
-        gm_walk_axis *axis = &walk->axis[walk->naxes++];
-        gm_walk_divisor(axis, plan->axis[i].len);
-        axis->src = plan->axis[i].src;
-        axis->dst = plan->axis[i].dst;
-    }
+    if (inner > 1)
+        walk->axis[walk->naxes++] = gm_walk_axis_of((gm_axis){inner, unit, unit});
+    for (int i = plan->naxes - 1; i >= 0; i--)
+        walk->axis[walk->naxes++] = gm_walk_axis_of(plan->axis[i]);
 }

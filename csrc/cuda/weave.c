@@ -44,14 +44,12 @@ int gm_weave_make(gm_weave_launch *launch, const gm_plan *plan, const char *dst,
         if (k == records || k == fields)
             continue;
         int64_t each = i == records ? UNIT : 1, len = plan->axis[i].len / each;
-        gm_walk_axis *axis = &weave->axis[weave->naxes];
         if (len > INT32_MAX / units)
             return 0;
         units *= len;
-        gm_walk_divisor(axis, len);
-        axis->src = plan->axis[i].src * each;
-        axis->dst = plan->axis[i].dst * each;
-        bits |= (uint64_t)axis->src | (uint64_t)axis->dst;
+        gm_axis axis = {len, plan->axis[i].src * each, plan->axis[i].dst * each};
+        weave->axis[weave->naxes] = gm_walk_axis_of(axis);
+        bits |= (uint64_t)axis.src | (uint64_t)axis.dst;
         weave->naxes += len > 1;
     }
     if (bits % UNIT)
