@@ -239,6 +239,19 @@ def test_extreme_integers_in_columns(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u1", "?", "i2", "u2", "i4", "u4"])
+def test_extreme_integers_in_rows(dtype):
+    """As long as rows are taken at once, a little longer, and with gaps between them; the other items are extreme too."""
+    dtype = np.dtype(dtype)
+    low, high = (False, True) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    for value, other in [(low, high), (high, low)]:
+        for n in (33, 4096, 131_072, 262_144, 300_007):
+            x = np.full((9, n + 40), other, dtype)
+            x[:, :n] = value
+            assert (gpumem.sum(x[:, :n], axis=1) == int(value) * n).all()
+            assert (gpumem.sum(x, axis=1) == int(value) * n + int(other) * 40).all()
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "?", "i2", "u2", "i4", "u4"])
 @pytest.mark.parametrize("rows, start", [(2, 0), (5, 1), (8, 7)])
 def test_long_sums_of_few_rows_of_integers(rows, start, dtype):
     """Results past the caches, from anywhere in a line, and not a word beyond them."""

@@ -260,7 +260,7 @@ GM_INLINE void sum_zip(int size, vec a, vec b, vec out[2])
         sum_ask(ask, step, R, 64);                                                                                     \
         for (int r = 0; r < R; r++) {                                                                                  \
             const char *p = src + r * step;                                                                            \
-            sum_i8 x = SUM_ONLY_##dtype(bytes >= 64 ? sum_copy64(p) : sum_part64(p, bytes, zero));                     \
+            sum_i8 x = SUM_ONLY_##dtype(bytes >= 64 ? sum_load32x2(p) : sum_part64(p, bytes, zero));                   \
             SUM_EACH (v) {                                                                                             \
                 both[v] += (V)x.v[v];                                                                                  \
                 upper[v] += (V)x.v[v] >> 8 * size;                                                                     \

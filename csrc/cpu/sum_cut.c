@@ -137,7 +137,7 @@ static void choose_blocks(gm_sum_job *job)
 
     switch (job->form) {
     case GM_SUM_RUN:
-        job->along_block = gm_least(along, SLAB / job->size);
+        job->along_block = gm_least(along, GM_SUM_ROW_BYTES / job->size);
         job->across_block = gm_most(1, gm_least(ROWS, SLAB / (job->along_block * job->size)));
         break;
     case GM_SUM_COLUMNS:

@@ -9,7 +9,11 @@ enum { GM_SUM_ROWS = 256, GM_SUM_COLS = 32768 };
 /* Rows that are taken at once; and 16-bit floats that are added in float32. */
 enum { GM_SUM_FEW = 8, GM_SUM_FEW_HALVES = 4 };
 
-/* out[r] = the sum of the n contiguous items at src + r * step; n >= 1. Complex: two accumulators a row. */
+/* The most bytes of a row that one call of a row kernel takes: sums of 16-bit integers then fit 32 bits. */
+enum { GM_SUM_ROW_BYTES = 256 << 10 };
+
+/* out[r] = the sum of the n contiguous items at src + r * step; n >= 1, in at most GM_SUM_ROW_BYTES. Complex:
+ * two accumulators a row. */
 typedef void gm_sum_rows_fn(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t n);
 
 /* out[c] = the sum over r of item c of the row at src + r * step; rows <= GM_SUM_ROWS, cols <= GM_SUM_COLS.

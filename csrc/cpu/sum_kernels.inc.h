@@ -1,9 +1,9 @@
 /* The kernels of sum_kernels.h, compiled once for each ISA variant.
  *
  * Everything is summed in eight lanes of 64 bits, one or more vectors. Floats are converted to float64 as they are
- * loaded. Integers stay packed: a 64-bit lane is split into its even and odd items by a mask and a shift, which costs
- * four operations for 64 bytes whatever the item's size. Signed ones are made unsigned by flipping their top bit, and
- * the sum put right at the end. The order in which floats are added is the same in every variant. */
+ * loaded. Integers stay packed, and are added in pairs, which an addition and a shift take apart: two or three
+ * operations for 64 bytes whatever the item's size. Signed ones are made unsigned by flipping their top bit, and the
+ * sum put right at the end. The order in which floats are added is the same in every variant. */
 
 #include "sum_vectors.inc.h"
 #include "sum_lanes.inc.h"

@@ -282,11 +282,12 @@ SUM_FEW_FLOATS(float64, 8, 2)
 
 /* ---- rows of any length ---- */
 
-/* Up to `whole` items fill one vector. */
-#define SUM_ROWS(name, dtype, whole, V8, parts)                                                                        \
+/* Up to `whole` items fill one vector. Rows less than a line apart are read as one run. */
+#define SUM_ROWS(name, dtype, size, whole, V8, parts)                                                                  \
     static void sum_rows_##name(gm_acc *out, const char *src, int64_t step, int64_t rows, int64_t n)                   \
     {                                                                                                                  \
         n *= parts;                                                                                                    \
+        int64_t bytes = n * size, run = step >= bytes && step < bytes + 64 ? (rows - 1) * step + bytes : 0;            \
         int64_t r = sum_few_##dtype##_##parts(out, src, step, rows, n);                                                \
         for (; n <= whole && r + 8 <= rows; r += 8) {                                                                  \
             V8 x[8];                                                                                                   \
@@ -296,24 +297,28 @@ SUM_FEW_FLOATS(float64, 8, 2)
         }                                                                                                              \
         for (; r + 8 <= rows; r += 8) {                                                                                \
             V8 x[8];                                                                                                   \
-            for (int i = 0; i < 8; i++)                                                                                \
-                x[i] = sum_lanes_##dtype(src + (r + i) * step, n);                                                     \
+            for (int i = 0; i < 8; i++) {                                                                              \
+                const char *row = src + (r + i) * step;                                                                \
+                x[i] = sum_lanes_##dtype(row, n, run ? src + run : row + bytes);                                       \
+            }                                                                                                          \
             sum_reduce8_##V8(out + r * parts, x, parts);                                                               \
         }                                                                                                              \
-        for (; r < rows; r++)                                                                                          \
-            sum_reduce_##V8(out + r * parts, sum_lanes_##dtype(src + r * step, n), parts);                             \
+        for (; r < rows; r++) {                                                                                        \
+            const char *row = src + r * step;                                                                          \
+            sum_reduce_##V8(out + r * parts, sum_lanes_##dtype(row, n, run ? src + run : row + bytes), parts);         \
+        }                                                                                                              \
     }
-SUM_ROWS(bool, bool, 64, sum_i8, 1)
-SUM_ROWS(int8, int8, 64, sum_i8, 1)
-SUM_ROWS(int16, int16, 32, sum_i8, 1)
-SUM_ROWS(int32, int32, 16, sum_i8, 1)
-SUM_ROWS(int64, int64, 8, sum_i8, 1)
-SUM_ROWS(uint8, uint8, 64, sum_i8, 1)
-SUM_ROWS(uint16, uint16, 32, sum_i8, 1)
-SUM_ROWS(uint32, uint32, 16, sum_i8, 1)
-SUM_ROWS(float16, float16, 8, sum_f8, 1)
-SUM_ROWS(bfloat16, bfloat16, 8, sum_f8, 1)
-SUM_ROWS(float32, float32, 8, sum_f8, 1)
-SUM_ROWS(float64, float64, 8, sum_f8, 1)
-SUM_ROWS(complex64, float32, 8, sum_f8, 2)
-SUM_ROWS(complex128, float64, 8, sum_f8, 2)
+SUM_ROWS(bool, bool, 1, 64, sum_i8, 1)
+SUM_ROWS(int8, int8, 1, 64, sum_i8, 1)
+SUM_ROWS(int16, int16, 2, 32, sum_i8, 1)
+SUM_ROWS(int32, int32, 4, 16, sum_i8, 1)
+SUM_ROWS(int64, int64, 8, 8, sum_i8, 1)
+SUM_ROWS(uint8, uint8, 1, 64, sum_i8, 1)
+SUM_ROWS(uint16, uint16, 2, 32, sum_i8, 1)
+SUM_ROWS(uint32, uint32, 4, 16, sum_i8, 1)
+SUM_ROWS(float16, float16, 2, 8, sum_f8, 1)
+SUM_ROWS(bfloat16, bfloat16, 2, 8, sum_f8, 1)
+SUM_ROWS(float32, float32, 4, 8, sum_f8, 1)
+SUM_ROWS(float64, float64, 8, 8, sum_f8, 1)
+SUM_ROWS(complex64, float32, 4, 8, sum_f8, 2)
+SUM_ROWS(complex128, float64, 8, 8, sum_f8, 2)
