@@ -240,7 +240,7 @@ def test_extreme_integers_in_columns(dtype):
 
 @pytest.mark.parametrize("dtype", ["i1", "u1", "?", "i2", "u2", "i4", "u4"])
 def test_extreme_integers_in_rows(dtype):
-    """As long as rows are taken at once, a little longer, and with gaps between them; the other items are extreme too."""
+    """Rows as long as one call takes, and longer, with and without gaps; what lies in the gaps is extreme too."""
     dtype = np.dtype(dtype)
     low, high = (False, True) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     for value, other in [(low, high), (high, low)]:
