@@ -179,10 +179,9 @@ static gm_status add_plan(gm_state *state, const gm_reduction *r, const gm_plan 
     if (r->through >= 0)
         return gm_cuda_sum_host(r->through, plan, result->data,
                                 gm_bytes_of(result->ndim, result->shape, result->itemsize), r->to, x->data, r->from,
-                                r->stage, gm_host_copy_of(state), failure);
+                                gm_host_copy_of(state), failure);
     if (x->device == GM_CUDA)
-        return gm_cuda_sum(result->device_id, result->stream, plan, result->data, r->to, x->data, r->from, r->stage,
-                           failure);
+        return gm_cuda_sum(result->device_id, result->stream, plan, result->data, r->to, x->data, r->from, failure);
     snprintf(failure->text, sizeof failure->text, "the partial sums");
     return gm_cpu_sum_stage(r->stage)(&state->cpu, plan, result->data, r->to, x->data, r->from);
 }

@@ -55,16 +55,16 @@ gm_status gm_cuda_move_host(int device, const gm_plan *plan, char *dst, const ch
 }
 
 gm_status gm_cuda_sum(int device, void *stream, const gm_plan *plan, char *dst, gm_dtype to, const char *src,
-                      gm_dtype from, gm_stage_id stage, gm_failure *failure)
+                      gm_dtype from, gm_failure *failure)
 {
-    (void)device, (void)stream, (void)plan, (void)dst, (void)to, (void)src, (void)from, (void)stage;
+    (void)device, (void)stream, (void)plan, (void)dst, (void)to, (void)src, (void)from;
     return refuse(failure);
 }
 
 gm_status gm_cuda_sum_host(int device, const gm_plan *plan, char *dst, int64_t bytes, gm_dtype to, const char *src,
-                           gm_dtype from, gm_stage_id stage, gm_host_copy copy, gm_failure *failure)
+                           gm_dtype from, gm_host_copy copy, gm_failure *failure)
 {
-    (void)device, (void)plan, (void)dst, (void)bytes, (void)to, (void)src, (void)from, (void)stage, (void)copy;
+    (void)device, (void)plan, (void)dst, (void)bytes, (void)to, (void)src, (void)from, (void)copy;
     return refuse(failure);
 }
 

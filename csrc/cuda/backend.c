@@ -11,7 +11,9 @@ const char *gm_cuda_chips(void)
 
 int gm_cuda_count(gm_failure *failure)
 {
-    return gm_gpu_count(failure);
+    int count;
+    const gm_driver *driver = gm_driver_open(failure);
+    return driver && GM_CU(driver, failure, cuDeviceGetCount, &count) == GM_OK ? count : -1;
 }
 
 gm_status gm_cuda_figures_of(int device, gm_cuda_figures *figures, gm_failure *failure)
@@ -28,28 +30,20 @@ gm_status gm_cuda_open(int device, gm_failure *failure)
     return gm_gpu_get(device, failure) ? GM_OK : failure->status;
 }
 
-/* Opens the device and enters its context; the caller ends the visit when this returns GM_OK. */
-static gm_status begin(int device, gm_visit *visit, gm_failure *failure)
-{
-    const gm_gpu *gpu = gm_gpu_get(device, failure);
-    return gpu ? gm_visit_begin(visit, gpu, failure) : failure->status;
-}
-
 gm_status gm_cuda_device_of(const void *memory, int *device, gm_failure *failure)
 {
     gm_visit visit = {NULL, 0};
     CUcontext current = NULL;
-    gm_status status = GM_OK;
 
     const gm_driver *driver = gm_driver_open(failure);
     if (!driver)
         return failure->status;
     /* Any context will do, as addresses are the same in all; one that is there is cheaper than one on device 0. */
     driver->cuCtxGetCurrent(&current);
-    if (!current && (status = begin(0, &visit, failure)) != GM_OK)
-        return status;
-    status = GM_CU(driver, failure, cuPointerGetAttribute, device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-                   (CUdeviceptr)(uintptr_t)memory);
+    if (!current && !gm_visit_begin(&visit, 0, failure))
+        return failure->status;
+    gm_status status = GM_CU(driver, failure, cuPointerGetAttribute, device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                             (CUdeviceptr)(uintptr_t)memory);
     gm_visit_end(&visit);
     return status;
 }
@@ -60,8 +54,8 @@ gm_status gm_cuda_alloc(int device, void *stream, int64_t bytes, void **memory, 
     CUdeviceptr pointer = 0;
     size_t size = bytes ? (size_t)bytes : 1;
 
-    gm_gpu *gpu = gm_gpu_get(device, failure);
-    if (!gpu || gm_visit_begin(&visit, gpu, failure) != GM_OK)
+    gm_gpu *gpu = gm_visit_begin(&visit, device, failure);
+    if (!gpu)
         return failure->status;
     CUmemoryPool pool = gm_gpu_pool(gpu, (CUstream)stream);
     gm_status status =
@@ -77,7 +71,7 @@ void gm_cuda_free(int device, void *stream, void *memory)
     gm_visit visit;
     gm_failure ignored;
 
-    if (!memory || begin(device, &visit, &ignored) != GM_OK)
+    if (!memory || !gm_visit_begin(&visit, device, &ignored))
         return;
     visit.gpu->driver->cuMemFreeAsync((CUdeviceptr)(uintptr_t)memory, (CUstream)stream);
     gm_visit_end(&visit);
@@ -87,11 +81,11 @@ gm_status gm_cuda_zero(int device, void *stream, void *memory, int64_t bytes, gm
 {
     gm_visit visit;
 
-    gm_status status = begin(device, &visit, failure);
-    if (status != GM_OK)
-        return status;
-    status = GM_CU(visit.gpu->driver, failure, cuMemsetD8Async, (CUdeviceptr)(uintptr_t)memory, 0, (size_t)bytes,
-                   (CUstream)stream);
+    const gm_gpu *gpu = gm_visit_begin(&visit, device, failure);
+    if (!gpu)
+        return failure->status;
+    gm_status status = GM_CU(gpu->driver, failure, cuMemsetD8Async, (CUdeviceptr)(uintptr_t)memory, 0, (size_t)bytes,
+                             (CUstream)stream);
     gm_visit_end(&visit);
     return status;
 }
@@ -115,14 +109,13 @@ gm_status gm_cuda_order(int device, void *first, void *later, gm_failure *failur
 
     if (first == later)
         return GM_OK;
-    gm_status status = begin(device, &visit, failure);
-    if (status != GM_OK)
-        return status;
-    const gm_driver *driver = visit.gpu->driver;
-    status = record(driver, first, &event, failure);
+    const gm_gpu *gpu = gm_visit_begin(&visit, device, failure);
+    if (!gpu)
+        return failure->status;
+    gm_status status = record(gpu->driver, first, &event, failure);
     if (status == GM_OK) {
-        status = GM_CU(driver, failure, cuStreamWaitEvent, (CUstream)later, event, 0);
-        driver->cuEventDestroy(event); /* the driver keeps it until it has happened */
+        status = GM_CU(gpu->driver, failure, cuStreamWaitEvent, (CUstream)later, event, 0);
+        gpu->driver->cuEventDestroy(event); /* the driver keeps it until it has happened */
     }
     gm_visit_end(&visit);
     return status;
@@ -134,12 +127,12 @@ gm_status gm_cuda_mark(int device, void *stream, void **mark, gm_failure *failur
     CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
     CUevent event = NULL;
 
-    gm_status status = begin(device, &visit, failure);
-    if (status != GM_OK)
-        return status;
-    status = GM_CU(visit.gpu->driver, failure, cuStreamIsCapturing, (CUstream)stream, &capture);
+    const gm_gpu *gpu = gm_visit_begin(&visit, device, failure);
+    if (!gpu)
+        return failure->status;
+    gm_status status = GM_CU(gpu->driver, failure, cuStreamIsCapturing, (CUstream)stream, &capture);
     if (status == GM_OK && capture == CU_STREAM_CAPTURE_STATUS_NONE)
-        status = record(visit.gpu->driver, stream, &event, failure);
+        status = record(gpu->driver, stream, &event, failure);
     *mark = status == GM_OK ? event : NULL;
     gm_visit_end(&visit);
     return status;
@@ -152,12 +145,12 @@ int gm_cuda_happened(int device, void *mark)
     gm_visit visit;
     gm_failure ignored;
 
-    if (begin(device, &visit, &ignored) != GM_OK)
+    const gm_gpu *gpu = gm_visit_begin(&visit, device, &ignored);
+    if (!gpu)
         return 0;
-    const gm_driver *driver = visit.gpu->driver;
-    driver->cuThreadExchangeStreamCaptureMode(&mode);
-    int happened = driver->cuEventQuery((CUevent)mark) != CUDA_ERROR_NOT_READY; /* a broken context does no work */
-    driver->cuThreadExchangeStreamCaptureMode(&mode);
+    gpu->driver->cuThreadExchangeStreamCaptureMode(&mode);
+    int happened = gpu->driver->cuEventQuery((CUevent)mark) != CUDA_ERROR_NOT_READY; /* a broken context does no work */
+    gpu->driver->cuThreadExchangeStreamCaptureMode(&mode);
     gm_visit_end(&visit);
     return happened;
 }
@@ -166,10 +159,10 @@ gm_status gm_cuda_after(int device, void *stream, void *mark, gm_failure *failur
 {
     gm_visit visit;
 
-    gm_status status = begin(device, &visit, failure);
-    if (status != GM_OK)
-        return status;
-    status = GM_CU(visit.gpu->driver, failure, cuStreamWaitEvent, (CUstream)stream, (CUevent)mark, 0);
+    const gm_gpu *gpu = gm_visit_begin(&visit, device, failure);
+    if (!gpu)
+        return failure->status;
+    gm_status status = GM_CU(gpu->driver, failure, cuStreamWaitEvent, (CUstream)stream, (CUevent)mark, 0);
     gm_visit_end(&visit);
     return status;
 }
@@ -179,7 +172,7 @@ void gm_cuda_unmark(int device, void *mark)
     gm_visit visit;
     gm_failure ignored;
 
-    if (!mark || begin(device, &visit, &ignored) != GM_OK)
+    if (!mark || !gm_visit_begin(&visit, device, &ignored))
         return;
     visit.gpu->driver->cuEventDestroy((CUevent)mark);
     gm_visit_end(&visit);
@@ -189,10 +182,10 @@ gm_status gm_cuda_wait(int device, void *stream, gm_failure *failure)
 {
     gm_visit visit;
 
-    gm_status status = begin(device, &visit, failure);
-    if (status != GM_OK)
-        return status;
-    status = GM_CU(visit.gpu->driver, failure, cuStreamSynchronize, (CUstream)stream);
+    const gm_gpu *gpu = gm_visit_begin(&visit, device, failure);
+    if (!gpu)
+        return failure->status;
+    gm_status status = GM_CU(gpu->driver, failure, cuStreamSynchronize, (CUstream)stream);
     gm_visit_end(&visit);
     return status;
 }

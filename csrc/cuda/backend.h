@@ -24,7 +24,7 @@ typedef struct gm_cuda_figures {
 /* The chips that this build has machine code for, "sm_80 sm_90"; "" in a build without CUDA. */
 const char *gm_cuda_chips(void);
 
-/* How many devices there are, or -1 with the reason. */
+/* How many devices CUDA_VISIBLE_DEVICES leaves, or -1 with the reason. */
 int gm_cuda_count(gm_failure *failure);
 gm_status gm_cuda_figures_of(int device, gm_cuda_figures *figures, gm_failure *failure);
 
@@ -41,7 +41,7 @@ gm_status gm_cuda_move(int device, void *stream, const gm_plan *plan, char *dst,
  * float is added in an order of the device's: the same for the same shape, strides, types and alignment of src to 16
  * bytes on the same chip. Items of src may lie anywhere, results at multiples of their size, or of their parts'. */
 gm_status gm_cuda_sum(int device, void *stream, const gm_plan *plan, char *dst, gm_dtype to, const char *src,
-                      gm_dtype from, gm_stage_id stage, gm_failure *failure);
+                      gm_dtype from, gm_failure *failure);
 
 /* How bytes are copied between host arrays and pinned buffers: by all cores, which this back end knows nothing of. */
 typedef struct gm_host_copy {
@@ -56,7 +56,7 @@ gm_status gm_cuda_move_host(int device, const gm_plan *plan, char *dst, const ch
 
 /* Likewise for sums; the results are `bytes` from dst on. */
 gm_status gm_cuda_sum_host(int device, const gm_plan *plan, char *dst, int64_t bytes, gm_dtype to, const char *src,
-                           gm_dtype from, gm_stage_id stage, gm_host_copy copy, gm_failure *failure);
+                           gm_dtype from, gm_host_copy copy, gm_failure *failure);
 
 /* Swaps axes a and b of equal length inside one array, on `stream` of `device`. The view must not overlap itself. */
 gm_status gm_cuda_swap_axes(int device, void *stream, const gm_array *array, int a, int b, gm_failure *failure);

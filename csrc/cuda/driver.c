@@ -2,7 +2,6 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <string.h>
 
 /* Code made by CUDA 13.0 needs a driver that knows it. */
 enum { NEEDED_VERSION = 13000 };

@@ -48,15 +48,6 @@ int gm_entry_sized(const char *name, int size)
     return gm_entry_find(full);
 }
 
-int gm_gpu_count(gm_failure *failure)
-{
-    int count;
-    const gm_driver *driver = gm_driver_open(failure);
-    if (!driver || GM_CU(driver, failure, cuDeviceGetCount, &count) != GM_OK)
-        return -1;
-    return count;
-}
-
 static gm_status read_figures(const gm_driver *driver, CUdevice device, gm_cuda_figures *figures, gm_failure *failure)
 {
     int major = 0, minor = 0;
@@ -160,18 +151,17 @@ CUmemoryPool gm_gpu_pool(gm_gpu *gpu, CUstream stream)
     return pool;
 }
 
-gm_status gm_visit_begin(gm_visit *visit, const gm_gpu *gpu, gm_failure *failure)
+gm_gpu *gm_visit_begin(gm_visit *visit, int device, gm_failure *failure)
 {
     CUcontext current;
 
-    visit->gpu = gpu;
-    visit->pushed = 0;
-    gm_status status = GM_CU(gpu->driver, failure, cuCtxGetCurrent, &current);
-    if (status != GM_OK || current == gpu->context)
-        return status;
-    status = GM_CU(gpu->driver, failure, cuCtxPushCurrent, gpu->context);
-    visit->pushed = status == GM_OK;
-    return status;
+    gm_gpu *gpu = gm_gpu_get(device, failure);
+    if (!gpu || GM_CU(gpu->driver, failure, cuCtxGetCurrent, &current) != GM_OK)
+        return NULL;
+    *visit = (gm_visit){gpu, current != gpu->context};
+    if (visit->pushed && GM_CU(gpu->driver, failure, cuCtxPushCurrent, gpu->context) != GM_OK)
+        return NULL;
+    return gpu;
 }
 
 void gm_visit_end(const gm_visit *visit)
@@ -231,55 +221,45 @@ static gm_status load_image(gm_gpu_kernels *gpu, int image, gm_failure *failure)
     return GM_OK;
 }
 
-/* Kernels whose loads go to shared memory asynchronously, and not by the first-level cache: an H200 runs them 1 to 2 %
- * faster where all of the memory that the two share is shared memory. Kernels that find their neighbours' bytes in that
- * cache lose up to 20 % then; those of even.cu gain 1 % in a plain matrix, and lose 3 to 9 % among several axes. */
-static int is_asynchronous(const char *kernel)
-{
-    static const char *const names[] = {"move_listed_", "move_planes_", "move_steady_", "move_strip_"};
-
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strncmp(kernel, names[i], strlen(names[i])))
-            return 1;
-    return 0;
-}
-
-/* A kernel may use all the shared memory of its chip: above 48 KB that must be asked for once. */
-static gm_status find_function(gm_gpu_kernels *gpu, int entry, CUfunction *function, gm_failure *failure)
+/* A kernel may use all the shared memory of its chip: above 48 KB that must be asked for once. One that does not load
+ * by the first-level cache gets all of the memory that the two share, which makes it 1 to 2 % faster on an H200; one
+ * that finds its neighbours' bytes in that cache would lose up to 20 % (those of even.cu gain 1 % in a plain matrix,
+ * and lose 3 to 9 % among several axes). */
+static gm_status find_function(gm_gpu_kernels *gpu, const gm_launch *launch, CUfunction *function, gm_failure *failure)
 {
     const gm_driver *driver = gpu->gpu.driver;
+    const gm_entry *entry = &gm_entries[launch->entry];
     int fixed;
 
-    gm_status status = load_image(gpu, gm_entries[entry].image, failure);
+    gm_status status = load_image(gpu, entry->image, failure);
     if (status == GM_OK)
-        status = GM_CU(driver, failure, cuModuleGetFunction, function, gpu->modules[gm_entries[entry].image],
-                       gm_entries[entry].name);
+        status = GM_CU(driver, failure, cuModuleGetFunction, function, gpu->modules[entry->image], entry->name);
     if (status == GM_OK)
         status = GM_CU(driver, failure, cuFuncGetAttribute, &fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, *function);
     if (status == GM_OK)
         status = GM_CU(driver, failure, cuFuncSetAttribute, *function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                        gpu->gpu.figures.shared_bytes - fixed);
-    if (status == GM_OK && is_asynchronous(gm_entries[entry].name))
+    if (status == GM_OK && launch->asynchronous)
         status = GM_CU(driver, failure, cuFuncSetAttribute, *function,
                        CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
     return status;
 }
 
-static gm_status function_of(gm_gpu_kernels *gpu, int entry, CUfunction *function, gm_failure *failure)
+static gm_status function_of(gm_gpu_kernels *gpu, const gm_launch *launch, CUfunction *function, gm_failure *failure)
 {
     /* Loading is allowed while this thread captures a graph, if we say that we know. */
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
     failure->status = GM_OK;
-    *function = atomic_load_explicit(&gpu->functions[entry], memory_order_acquire);
+    *function = atomic_load_explicit(&gpu->functions[launch->entry], memory_order_acquire);
     if (*function)
         return GM_OK;
     pthread_mutex_lock(&gpu->loading);
     gpu->gpu.driver->cuThreadExchangeStreamCaptureMode(&mode);
-    gm_status status = find_function(gpu, entry, function, failure);
+    gm_status status = find_function(gpu, launch, function, failure);
     gpu->gpu.driver->cuThreadExchangeStreamCaptureMode(&mode);
     if (status == GM_OK)
-        atomic_store_explicit(&gpu->functions[entry], *function, memory_order_release);
+        atomic_store_explicit(&gpu->functions[launch->entry], *function, memory_order_release);
     pthread_mutex_unlock(&gpu->loading);
     return status;
 }
@@ -297,7 +277,7 @@ gm_status gm_gpu_launch(gm_gpu *gpu, const gm_launch *launch, void **arguments, 
                  (long long)launch->blocks, gm_entries[launch->entry].name, INT32_MAX);
         return failure->status = GM_CUDA_ERROR;
     }
-    gm_status status = function_of((gm_gpu_kernels *)gpu, launch->entry, &function, failure);
+    gm_status status = function_of((gm_gpu_kernels *)gpu, launch, &function, failure);
     if (status != GM_OK)
         return status;
     return GM_CU(gpu->driver, failure, cuLaunchKernel, function, (unsigned)launch->blocks, 1, 1, launch->threads, 1, 1,

@@ -12,18 +12,16 @@ typedef struct gm_gpu {
     gm_cuda_figures figures;
 } gm_gpu;
 
-/* How many devices CUDA_VISIBLE_DEVICES leaves, or -1 with the reason. */
-int gm_gpu_count(gm_failure *failure);
-
 /* The device, opened on first use and kept until the process ends; NULL with the reason. */
 gm_gpu *gm_gpu_get(int ordinal, gm_failure *failure);
 
-/* Makes the device's context current for this thread, unless it is, and puts back what was. */
+/* Opens the device, makes its context current for this thread, unless it is, and puts back what was. The caller ends
+ * the visit unless this returns NULL, with the reason. */
 typedef struct gm_visit {
     const gm_gpu *gpu;
     int pushed;
 } gm_visit;
-gm_status gm_visit_begin(gm_visit *visit, const gm_gpu *gpu, gm_failure *failure);
+gm_gpu *gm_visit_begin(gm_visit *visit, int device, gm_failure *failure);
 void gm_visit_end(const gm_visit *visit);
 
 /* Our own pool of memory, made when it is first asked for: the device's usual one gives everything back at each
@@ -37,6 +35,7 @@ typedef struct gm_launch {
     int64_t blocks;
     unsigned threads; /* of a block */
     unsigned shared;  /* bytes of dynamic shared memory */
+    int asynchronous; /* loads do not go by the first-level cache: the same in all launches of a kernel */
     CUstream stream;
 } gm_launch;
 gm_status gm_gpu_launch(gm_gpu *gpu, const gm_launch *launch, void **arguments, gm_failure *failure);

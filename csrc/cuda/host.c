@@ -4,6 +4,7 @@
 #include "backend.h"
 #include "gpu.h"
 #include "walk.h"
+#include "../base/integers.h"
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -90,7 +91,7 @@ static gm_status transfer(const gm_trip *trip, int way, char *host, CUdeviceptr 
 
     for (int64_t at = 0; at < bytes && status == GM_OK; at += PIECE) {
         gm_slot *slot = &staging->slot[way][staging->next[way]++ % SLOTS];
-        int64_t n = bytes - at < PIECE ? bytes - at : PIECE;
+        int64_t n = gm_least(bytes - at, PIECE);
         CUdeviceptr pinned = (CUdeviceptr)(uintptr_t)slot->memory, there = device + (CUdeviceptr)at;
 
         status = empty_slot(trip, slot);
@@ -146,7 +147,7 @@ static gm_cut cut_plan(const gm_plan *plan)
     int64_t step = llabs(axis->src);
     cut.run = cut.span - step * (axis->len - 1);
     /* Where one index reaches into the next, slabs would be sent twice. */
-    cut.each = cut.run > step ? axis->len : step < PIECE ? PIECE / step : 1;
+    cut.each = cut.run > step ? axis->len : gm_most(1, PIECE / step);
     return cut;
 }
 
@@ -177,7 +178,7 @@ static gm_status travel(const gm_trip *trip, const gm_plan *plan, const gm_cut *
     gm_status status = GM_OK;
 
     for (int64_t at = 0; at < axis->len && status == GM_OK; at += cut->each) {
-        int64_t count = axis->len - at < cut->each ? axis->len - at : cut->each;
+        int64_t count = gm_least(axis->len - at, cut->each);
         int64_t low = step * (axis->src < 0 ? axis->len - at - count : at), bytes = step * (count - 1) + cut->run;
         gm_plan slab = slab_of(plan, cut, at, count);
 
@@ -231,9 +232,8 @@ static gm_status sum(const gm_trip *trip, const gm_errand *errand, const gm_cut 
 
     gm_status status = transfer(trip, UP, (char *)errand->src + cut->first, from, cut->span);
     if (status == GM_OK)
-        status =
-            gm_cuda_sum(staging->gpu->ordinal, staging->stream[UP], errand->plan, (char *)(uintptr_t)to, errand->to,
-                        (const char *)(uintptr_t)from - cut->first, errand->from, errand->stage, trip->failure);
+        status = gm_cuda_sum(staging->gpu->ordinal, staging->stream[UP], errand->plan, (char *)(uintptr_t)to,
+                             errand->to, (const char *)(uintptr_t)from - cut->first, errand->from, trip->failure);
     if (status == GM_OK)
         status = turn(trip);
     if (status == GM_OK)
@@ -273,8 +273,8 @@ static gm_status run_errand(int device, const gm_errand *errand, gm_errand_fn *w
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     gm_visit visit;
 
-    const gm_gpu *gpu = gm_gpu_get(device, failure);
-    if (!gpu || gm_visit_begin(&visit, gpu, failure) != GM_OK)
+    const gm_gpu *gpu = gm_visit_begin(&visit, device, failure);
+    if (!gpu)
         return failure->status;
     gm_trip trip = {&stagings[device], gpu->driver, copy, failure};
     pthread_once(&once, make_mutexes);
@@ -299,9 +299,9 @@ gm_status gm_cuda_move_host(int device, const gm_plan *plan, char *dst, const ch
 }
 
 gm_status gm_cuda_sum_host(int device, const gm_plan *plan, char *dst, int64_t bytes, gm_dtype to, const char *src,
-                           gm_dtype from, gm_stage_id stage, gm_host_copy copy, gm_failure *failure)
+                           gm_dtype from, gm_host_copy copy, gm_failure *failure)
 {
-    gm_errand errand = {plan, dst, src, stage, bytes, to, from};
+    gm_errand errand = {.plan = plan, .dst = dst, .src = src, .bytes = bytes, .to = to, .from = from};
 
     return run_errand(device, &errand, sum, copy, failure);
 }

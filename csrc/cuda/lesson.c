@@ -1,5 +1,6 @@
 #include "lesson.h"
 #include "images.h"
+#include "../base/integers.h"
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -14,7 +15,7 @@ static gm_lesson_fn *const launchers[GM_STAGE_COUNT] = {
 
 int64_t gm_lesson_blocks(gm_lesson_grid grid)
 {
-    return (grid.work + grid.each - 1) / grid.each;
+    return gm_pieces(grid.work, grid.each);
 }
 
 gm_status gm_lesson_launch(const gm_lesson_run *run, const char *suffix, gm_lesson_grid grid, void **arguments)
@@ -78,8 +79,8 @@ gm_status gm_cuda_run_stage(int device, void *stream, const gm_lesson_call *call
 {
     gm_visit visit;
 
-    gm_gpu *gpu = gm_gpu_get(device, failure);
-    if (!gpu || gm_visit_begin(&visit, gpu, failure) != GM_OK)
+    gm_gpu *gpu = gm_visit_begin(&visit, device, failure);
+    if (!gpu)
         return failure->status;
     gm_lesson_run run = {gpu, (CUstream)stream, gm_stage_get(call->stage), call, dst, src, failure};
     gm_status status = check(&run);

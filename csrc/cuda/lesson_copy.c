@@ -1,5 +1,6 @@
 /* Launches of the lessons `copy` and `cache`: one dense run of call->n items. */
 #include "lesson.h"
+#include "../base/integers.h"
 #include "../kernels/copy.h"
 #include <stdio.h>
 
@@ -75,7 +76,7 @@ static gm_status by_bytes(const gm_lesson_run *run, const gm_copy_stage *stage)
             "the copy engine moves 16 bytes from a multiple of 16 to another, and x starts %d bytes "
             "further past one than out does",
             shift);
-    head = head < bytes ? head : bytes;
+    head = gm_least(head, bytes);
     gm_copy copy = {head, (bytes - head) / 16, 0};
     /* Where the source is shifted, the vector after the last one would be read, which need not be there. */
     if (shift && copy.count > 0)

@@ -1,6 +1,7 @@
 /* Launches of the lesson `reduce`: a kernel makes one number of each block's items, and is launched again on these
  * until one is left. */
 #include "lesson.h"
+#include "../base/integers.h"
 #include "../kernels/reduce.h"
 
 /* What is added, and what it adds up to. */
@@ -34,7 +35,7 @@ static gm_sum_step step_of(gm_stage_id stage, const char *src, int64_t n, int it
     enum { VECTOR = 16 };
     int64_t head = (int64_t)(-(uintptr_t)src % VECTOR) / item, each = GM_REDUCE_THREADS, work = n;
 
-    head = head < n ? head : n;
+    head = gm_least(head, n);
     gm_reduce reduce = {n, head, (n - head) / (VECTOR / item)};
     if (stage == GM_CUDA_reduce_first_add || stage == GM_CUDA_reduce_shuffle)
         each *= 2;
@@ -77,8 +78,7 @@ static gm_status sum(const gm_lesson_run *run)
     if (call->n == 0)
         return gm_cuda_zero(run->gpu->ordinal, run->stream, run->dst, gm_dtype_get(call->to)->bits / 8, run->failure);
     gm_plan_make(&plan, call->item, 1, &call->n, &step, &none);
-    return gm_cuda_sum(run->gpu->ordinal, run->stream, &plan, run->dst, call->to, run->src, call->type, call->stage,
-                       run->failure);
+    return gm_cuda_sum(run->gpu->ordinal, run->stream, &plan, run->dst, call->to, run->src, call->type, run->failure);
 }
 
 gm_status gm_lesson_reduce(const gm_lesson_run *run)
@@ -97,7 +97,7 @@ gm_status gm_lesson_reduce(const gm_lesson_run *run)
     if (status != GM_OK)
         return status;
     int64_t blocks = gm_lesson_blocks(step_of(call->stage, run->src, call->n, type->item).grid);
-    int64_t first = (blocks * type_of(type->to)->item + 15) / 16 * 16;
+    int64_t first = gm_pieces(blocks * type_of(type->to)->item, 16) * 16;
     /* The numbers of the second round are at most as many as those of the first. */
     if (blocks > 1)
         status = gm_cuda_alloc(run->gpu->ordinal, run->stream, 2 * first, &scratch, run->failure);

@@ -1,5 +1,6 @@
 /* Launches of the lesson `transpose`: a tile a block. */
 #include "lesson.h"
+#include "../base/integers.h"
 #include "../kernels/transpose.h"
 #include <stdio.h>
 
@@ -77,7 +78,7 @@ static gm_status map_of(const gm_lesson_run *run, gm_tile_size tile, gm_tensor_m
     gm_status status = source_in(run, 16);
     if (status != GM_OK)
         return status;
-    int64_t whole = (call->columns * call->item + 15) / 16 * 16;
+    int64_t whole = gm_pieces(call->columns * call->item, 16) * 16;
     int64_t pitch = call->rows > 1 ? call->src_pitch : whole;
     int64_t batch = call->batches > 1 ? call->src_batch : pitch * call->rows;
     if (pitch < whole - 15 || batch <= 0 || pitch >> 40 || batch >> 40)
@@ -101,7 +102,7 @@ gm_status gm_lesson_transpose(const gm_lesson_run *run)
 {
     const gm_lesson_call *call = run->call;
     gm_tile_size tile = tile_of(call->stage, call->item);
-    int64_t down = (call->rows + tile.rows - 1) / tile.rows, across = (call->columns + tile.columns - 1) / tile.columns;
+    int64_t down = gm_pieces(call->rows, tile.rows), across = gm_pieces(call->columns, tile.columns);
     int is_bulk = call->stage == GM_CUDA_transpose_bulk;
     gm_tensor_map map;
     char suffix[8];

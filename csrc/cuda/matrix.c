@@ -7,40 +7,22 @@
 
 enum { VECTOR = 16 };
 
-#define NAME(kernel, unit, rows, columns, threads) kernel "_" #unit "_" #rows "x" #columns "_" #threads
-#define ANY(unit, type, rows, columns, threads)                                                                        \
-    {NAME("move_matrix", unit, rows, columns, threads),                                                                \
-     0,                                                                                                                \
-     0,                                                                                                                \
-     unit,                                                                                                             \
-     rows,                                                                                                             \
-     columns,                                                                                                          \
-     threads,                                                                                                          \
-     GM_MATRIX_SHARED(unit, rows, columns, GM_MATRIX_HELD),                                                            \
-     GM_MATRIX_HELD},
-#define EVEN_TILE(whole, unit, rows, columns, threads)                                                                 \
-    {NAME("move_even", unit, rows, columns, threads),                                                                  \
-     1,                                                                                                                \
-     whole,                                                                                                            \
-     unit,                                                                                                             \
-     rows,                                                                                                             \
-     columns,                                                                                                          \
-     threads,                                                                                                          \
-     GM_EVEN_SHARED(unit, rows, columns),                                                                              \
-     GM_MATRIX_HELD},
-#define EVEN(unit, type, rows, columns, threads)  EVEN_TILE(0, unit, rows, columns, threads)
-#define WHOLE(unit, type, rows, columns, threads) EVEN_TILE(1, unit, rows, columns, threads)
+#define TILE(kernel, even, whole, shared, way, unit, rows, columns, threads)                                           \
+    {#kernel "_" #unit "_" #rows "x" #columns "_" #threads, even, whole, unit, rows, columns, threads, shared, way},
+#define ANY(unit, type, rows, columns, threads) ASYNC(unit, type, rows, columns, threads, matrix, GM_MATRIX_HELD)
+#define EVEN(unit, type, rows, columns, threads)                                                                       \
+    TILE(move_even, 1, 0, GM_EVEN_SHARED(unit, rows, columns), GM_MATRIX_HELD, unit, rows, columns, threads)
+#define WHOLE(unit, type, rows, columns, threads)                                                                      \
+    TILE(move_even, 1, 1, GM_EVEN_SHARED(unit, rows, columns), GM_MATRIX_HELD, unit, rows, columns, threads)
 #define ASYNC(unit, type, rows, columns, threads, name, way)                                                           \
-    {NAME("move_" #name, unit, rows, columns, threads), 0,  0, unit, rows, columns, threads,                           \
-     GM_MATRIX_SHARED(unit, rows, columns, way),        way},
+    TILE(move_##name, 0, 0, GM_MATRIX_SHARED(unit, rows, columns, way), way, unit, rows, columns, threads)
 const gm_matrix_tile gm_matrix_tiles[] = {GM_MATRIX_TILES(ANY) GM_EVEN_TILES(EVEN) GM_WHOLE_TILES(WHOLE)
                                               GM_MATRIX_ASYNC_TILES(ASYNC)};
-#undef NAME
+#undef TILE
 #undef ANY
-#undef EVEN_TILE
 #undef EVEN
-#undef ASYNC
 #undef WHOLE
+#undef ASYNC
 const int gm_matrix_tile_count = sizeof gm_matrix_tiles / sizeof *gm_matrix_tiles;
 
 static int64_t step_of(const gm_axis *axis, int of_rows)
@@ -168,7 +150,7 @@ int gm_matrix_read(gm_matrix_shape *shape, const gm_plan *plan, int unit, const 
 /* Bytes of a run that the tiles of an axis take on average. */
 static double run_of(int64_t len, int64_t before, int tile, int unit)
 {
-    return (double)(len * unit) / (double)((len + before + tile - 1) / tile);
+    return (double)(len * unit) / (double)gm_pieces(len + before, tile);
 }
 
 /* Whether the tile reads its rows as one run. */
@@ -353,9 +335,8 @@ int gm_matrix_lay_out(gm_matrix_launch *launch, const gm_matrix_tile *tile, cons
         int64_t least = GM_MATRIX_PITCH(tile->unit, tile->columns) * VECTOR;
         matrix->pitch = (int)(least + ((plan->axis[rows->axis[0]].src - least) & (GM_MATRIX_STEADY - 1)));
     }
-    int64_t ahead = tile->even ? 0 : shape->ahead,
-            row_tiles = (rows->len + gm_most(ahead - 1, 0) + tile->rows - 1) / tile->rows,
-            column_tiles = (columns->len + tile->columns - 1) / tile->columns;
+    int64_t ahead = tile->even ? 0 : shape->ahead, row_tiles = gm_pieces(rows->len + gm_most(ahead - 1, 0), tile->rows),
+            column_tiles = gm_pieces(columns->len, tile->columns);
     GM_DIVIDE_BY(&matrix->row_tiles, row_tiles);
     GM_DIVIDE_BY(&matrix->column_tiles, column_tiles);
     matrix->nrow = rows->n;

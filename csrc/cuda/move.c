@@ -109,6 +109,7 @@ static int move_planes(const gm_movement *move, gm_prepared *to)
     if (made.to_planes) /* blocks on; half of them to three quarters are under way (planes.cu) */
         made.planes.further = move->gpu->figures.processors * (move->unit <= 2 ? 6 : 5) / 2;
     to->parameter.planes = made.planes;
+    to->asynchronous = made.to_planes;
     return prepared(to, gm_entry_sized(made.to_planes ? "move_planes" : "move_records", move->unit), made.blocks,
                     made.threads, made.shared, 1);
 }
@@ -121,6 +122,7 @@ static int move_strip(const gm_movement *move, gm_prepared *to)
         !gm_strip_suits(&made, move->plan, move->dst, move->src, move->gpu->figures.shared_bytes))
         return 0;
     to->parameter.strip = made.strip;
+    to->asynchronous = 1;
     return prepared(to, gm_entry_sized("move_strip", move->unit), made.blocks, made.threads, made.shared, 1);
 }
 
@@ -146,6 +148,7 @@ static int move_matrix(const gm_movement *move, gm_prepared *to)
     if (tile->even && is_plain(&made.matrix, tile->unit) && made.blocks / ENOUGH >= (unsigned)further)
         made.matrix.further = further;
     to->parameter.matrix = made.matrix;
+    to->asynchronous = tile->way != GM_MATRIX_HELD;
     return prepared(to, gm_entry_find(tile->kernel), made.blocks, made.threads, made.shared, 1);
 }
 
@@ -203,8 +206,8 @@ gm_status gm_cuda_move(int device, void *stream, const gm_plan *plan, char *dst,
         return GM_OK;
     if (stage != GM_STAGE_COUNT && stage != GM_CUDA_copy_tuned && stage != GM_CUDA_transpose_tuned)
         return gm_lesson_move(device, stream, plan, dst, src, stage, failure);
-    gm_gpu *gpu = gm_gpu_get(device, failure);
-    if (!gpu || gm_visit_begin(&visit, gpu, failure) != GM_OK)
+    gm_gpu *gpu = gm_visit_begin(&visit, device, failure);
+    if (!gpu)
         return failure->status;
     dst += plan->dst_start;
     src += plan->src_start;

@@ -43,7 +43,7 @@ gm_prepared *gm_prepared_new(const gm_gpu *gpu, const gm_work *work, const char 
     gm_work_begin(&made->work, work->kind);
     gm_work_add(&made->work, work->word, work->n);
     made->src = src;
-    made->ends = made->in_place = 0;
+    made->ends = made->in_place = made->asynchronous = 0;
     return made;
 }
 
@@ -62,6 +62,7 @@ gm_status gm_prepared_launch(gm_gpu *gpu, CUstream stream, gm_prepared *made, ch
                         .blocks = made->blocks,
                         .threads = made->threads,
                         .shared = made->shared,
+                        .asynchronous = made->asynchronous,
                         .stream = stream};
     void *arguments[] = {&dst, &src, &made->parameter};
 

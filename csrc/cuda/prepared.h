@@ -36,8 +36,9 @@ typedef struct gm_prepared {
     int entry;
     int64_t blocks;
     unsigned threads, shared;
-    int ends;     /* so many addresses at the parameter's start are places in the source */
-    int in_place; /* the kernel takes one address */
+    int ends;         /* so many addresses at the parameter's start are places in the source */
+    int in_place;     /* the kernel takes one address */
+    int asynchronous; /* as in gm_launch */
     union {
         unsigned long long end[2];
         long long vectors;

@@ -1,4 +1,5 @@
 #include "rows.h"
+#include "../base/integers.h"
 #include "walk.h"
 
 void gm_rows_make(gm_rows *rows, const gm_plan *plan, const char *dst, const char *src)
@@ -10,7 +11,7 @@ void gm_rows_make(gm_rows *rows, const gm_plan *plan, const char *dst, const cha
         bits |= (uint64_t)plan->axis[i].dst;
     rows->src_end = (uintptr_t)src + (uint64_t)gm_reach_of(plan).high;
     rows->run = plan->item;
-    rows->vectors = (plan->item + (bits % VECTOR ? VECTOR - 1 : 0) + VECTOR - 1) / VECTOR;
+    rows->vectors = gm_pieces(plan->item + (bits % VECTOR ? VECTOR - 1 : 0), VECTOR);
     rows->all = rows->vectors * plan->items;
     gm_divide_by(rows->vectors, &rows->magic, &rows->shift);
     gm_walk_make(&rows->walk, plan, 0);

@@ -1,6 +1,5 @@
 #include "simulated.h"
 #include "backend.h"
-#include "images.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -41,15 +41,14 @@ static gm_status launch(gm_gpu *gpu, void *stream, gm_sum_launch *made, char *ds
 }
 
 gm_status gm_cuda_sum(int device, void *stream, const gm_plan *plan, char *dst, gm_dtype to, const char *src,
-                      gm_dtype from, gm_stage_id stage, gm_failure *failure)
+                      gm_dtype from, gm_failure *failure)
 {
     gm_visit visit;
     gm_sum_launch made;
     void *scratch = NULL;
 
-    (void)stage;
-    gm_gpu *gpu = gm_gpu_get(device, failure);
-    if (!gpu || gm_visit_begin(&visit, gpu, failure) != GM_OK)
+    gm_gpu *gpu = gm_visit_begin(&visit, device, failure);
+    if (!gpu)
         return failure->status;
     dst += plan->dst_start;
     src += plan->src_start;

@@ -4,10 +4,7 @@
 #include "../base/plan.h"
 #include "../kernels/sum.h"
 
-typedef enum gm_sum_form { GM_SUM_FLAT, GM_SUM_RUN, GM_SUM_LANES, GM_SUM_DOWN, GM_SUM_GENERAL } gm_sum_form;
-
 typedef struct gm_sum_launch {
-    gm_sum_form form;
     const char *kernel; /* a type's name follows */
     gm_dtype type;      /* of what the kernel adds: the parts of a complex number apart, int64 for uint64 */
     int64_t blocks;

@@ -29,16 +29,16 @@ enum {
     FOLD_ACROSS = 64
 };
 
+enum { KEPT, SUMMED };
+
 /* The axes of a sum in items as they lie in memory, and what is asked of them again and again. */
 typedef struct gm_sum_view {
-    int kept, summed;
-    gm_axis axis[2][GM_SUM_AXES]; /* KEPT, SUMMED; outermost first */
+    int n[2];                     /* axes that are KEPT, SUMMED */
+    gm_axis axis[2][GM_SUM_AXES]; /* outermost first */
     int64_t size;                 /* of an item */
     int64_t results, items;       /* items of each */
     uintptr_t start;
 } gm_sum_view;
-
-enum { KEPT, SUMMED };
 
 static int64_t power_from(int64_t n)
 {
@@ -68,21 +68,20 @@ static gm_dtype usual_of(gm_dtype from)
 /* An axis inside all others that are kept; one with the last of them if it goes on where that steps. */
 static void keep(gm_sum_view *view, gm_axis axis)
 {
-    gm_axis *last = view->kept > 0 ? &view->axis[KEPT][view->kept - 1] : NULL;
+    gm_axis *last = view->n[KEPT] > 0 ? &view->axis[KEPT][view->n[KEPT] - 1] : NULL;
     if (last && last->src == axis.src * axis.len && last->dst == axis.dst * axis.len)
         *last = (gm_axis){last->len * axis.len, axis.src, axis.dst};
     else
-        view->axis[KEPT][view->kept++] = axis;
+        view->axis[KEPT][view->n[KEPT]++] = axis;
 }
 
 static void read_plan(gm_sum_view *view, const gm_plan *plan, gm_dtype to, gm_dtype from, const char *src)
 {
-    view->kept = view->summed = 0;
-    for (int i = 0; i < plan->naxes; i++)
-        if (plan->axis[i].dst == 0)
-            view->axis[SUMMED][view->summed++] = plan->axis[i];
-        else
-            view->axis[KEPT][view->kept++] = plan->axis[i];
+    view->n[KEPT] = view->n[SUMMED] = 0;
+    for (int i = 0; i < plan->naxes; i++) {
+        int side = plan->axis[i].dst == 0 ? SUMMED : KEPT;
+        view->axis[side][view->n[side]++] = plan->axis[i];
+    }
     /* A planned copy moves runs; a sum must see the items in them, and the parts of those. */
     view->size = plan->itemsize;
     if (plan->item > plan->itemsize)
@@ -93,9 +92,9 @@ static void read_plan(gm_sum_view *view, const gm_plan *plan, gm_dtype to, gm_dt
     }
 
     view->results = view->items = 1;
-    for (int i = 0; i < view->kept; i++)
+    for (int i = 0; i < view->n[KEPT]; i++)
         view->results *= view->axis[KEPT][i].len;
-    for (int i = 0; i < view->summed; i++)
+    for (int i = 0; i < view->n[SUMMED]; i++)
         view->items *= view->axis[SUMMED][i].len;
     view->start = (uintptr_t)src;
 }
@@ -104,19 +103,16 @@ static void read_plan(gm_sum_view *view, const gm_plan *plan, gm_dtype to, gm_dt
 static int steps_by(const gm_sum_view *view, int64_t bytes, const gm_axis *but)
 {
     uint64_t bits = view->start;
-    for (int i = 0; i < view->kept; i++)
-        if (&view->axis[KEPT][i] != but)
-            bits |= (uint64_t)view->axis[KEPT][i].src;
-    for (int i = 0; i < view->summed; i++)
-        if (&view->axis[SUMMED][i] != but)
-            bits |= (uint64_t)view->axis[SUMMED][i].src;
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < view->n[side]; i++)
+            bits |= &view->axis[side][i] == but ? 0 : (uint64_t)view->axis[side][i].src;
     return bits % (uint64_t)bytes == 0;
 }
 
 /* The axis whose items follow one another, or NULL. */
 static const gm_axis *contiguous(const gm_sum_view *view, int side)
 {
-    for (int i = (side == KEPT ? view->kept : view->summed) - 1; i >= 0; i--)
+    for (int i = view->n[side] - 1; i >= 0; i--)
         if (view->axis[side][i].src == view->size)
             return &view->axis[side][i];
     return NULL;
@@ -131,7 +127,7 @@ static int64_t hand_over(gm_sum_launch *made, const gm_sum_view *view, const gm_
     gm_walk_axis *next = axes->axis;
 
     for (int side = 0; side < 2; side++)
-        for (int i = (side == KEPT ? view->kept : view->summed) - 1; i >= 0; i--) {
+        for (int i = view->n[side] - 1; i >= 0; i--) {
             const gm_axis *axis = &view->axis[side][i];
             if (axis == but || axis == nor)
                 continue;
@@ -178,12 +174,12 @@ static void make_flat(gm_sum_launch *made, const gm_sum_view *view, int processo
             (unsigned)gm_least(gm_most(1, vectors / ((large ? FLAT_THREADS : GM_SUM_THREADS) * GM_SUM_IN_FLIGHT)),
                                processors * FLAT_BLOCKS * (large ? 1 : FLAT_THREADS / GM_SUM_THREADS));
 
-    made->form = GM_SUM_FLAT;
     made->kernel = sum->bytes >= ONCE_FROM && sum->bytes < ONCE_BELOW ? "sum_flat_once" : "sum_flat";
     made->threads = sum->chunk ? CHUNK_THREADS : large ? FLAT_THREADS : GM_SUM_THREADS;
     made->shared = made->threads / WARP * (unsigned)sizeof(double);
     sum->groups = 1;
     made->blocks = sum->slices;
+    made->partials = made->blocks + (sum->bunch ? gm_pieces(made->blocks, BUNCH) : 0);
 }
 
 static int make_packed(gm_sum_launch *made, const gm_sum_view *view)
@@ -191,12 +187,11 @@ static int make_packed(gm_sum_launch *made, const gm_sum_view *view)
     gm_sum *sum = &made->sum;
     int64_t lanes = power_from(gm_pieces(sum->bytes, 64));
 
-    if (view->kept != 1 || view->axis[KEPT][0].src != sum->bytes || sum->bytes > PACKED)
+    if (view->n[KEPT] != 1 || view->axis[KEPT][0].src != sum->bytes || sum->bytes > PACKED)
         return 0;
     sum->share = (int)(GM_SUM_PACKED / sum->bytes);
     if (sum->share > GM_SUM_THREADS / lanes)
         sum->share -= sum->share % (int)(GM_SUM_THREADS / lanes);
-    made->form = GM_SUM_LANES;
     made->kernel = "sum_packed";
     made->threads = GM_SUM_THREADS;
     made->shared = GM_SUM_PACKED + 2 * VECTOR;
@@ -214,7 +209,6 @@ static int make_lanes(gm_sum_launch *made, int even)
     static const char *const names[2][2] = {{"sum_lanes_1", "sum_lanes_4"}, {"sum_lanes_even_1", "sum_lanes_even_4"}};
     int64_t lines = GM_SUM_THREADS / lanes * (deep ? 1 : GM_SUM_IN_FLIGHT);
 
-    made->form = GM_SUM_LANES;
     made->kernel = names[even][deep];
     made->threads = GM_SUM_THREADS;
     made->shared = 0;
@@ -231,13 +225,13 @@ static void make_run(gm_sum_launch *made, const gm_sum_view *view)
     int64_t threads = sum->lines > 1 ? GM_SUM_THREADS : gm_most(RUN_LEAST, gm_least(GM_SUM_THREADS, lanes));
     lanes = sum->lines > 1 ? gm_least(threads, lanes) : threads;
 
-    made->form = GM_SUM_RUN;
     made->kernel = "sum_run";
     made->threads = (unsigned)threads;
     made->shared = made->threads / WARP * (unsigned)sizeof(double);
     sum->team_shift = __builtin_ctzll((unsigned long long)lanes);
     cut(made, view->results, CHUNKS, threads / lanes, sum->bytes / CHUNK_LEAST);
     sum->chunk = gm_pieces(gm_pieces(sum->bytes + VECTOR, sum->inner_slices), VECTOR) * VECTOR;
+    made->partials = made->blocks;
 }
 
 /* Along a contiguous summed axis. */
@@ -290,7 +284,7 @@ static int fold(gm_sum_launch *made, const gm_sum_view *view, const gm_axis *col
 static int make_down(gm_sum_launch *made, const gm_sum_view *view, const char *dst, int processors)
 {
     const gm_axis *columns = contiguous(view, KEPT);
-    const gm_axis *rows = view->summed ? &view->axis[SUMMED][view->summed - 1] : NULL;
+    const gm_axis *rows = view->n[SUMMED] ? &view->axis[SUMMED][view->n[SUMMED] - 1] : NULL;
     gm_sum *sum = &made->sum;
 
     if (!columns)
@@ -298,7 +292,7 @@ static int make_down(gm_sum_launch *made, const gm_sum_view *view, const char *d
     int width = view->size > 4 ? 2 : GM_SUM_WIDTH;
     int64_t result = gm_dtype_get((gm_dtype)sum->to)->bits / 8;
     uint64_t places = (uint64_t)(uintptr_t)dst;
-    for (int i = 0; i < view->kept; i++)
+    for (int i = 0; i < view->n[KEPT]; i++)
         places |= &view->axis[KEPT][i] == columns ? 0 : (uint64_t)view->axis[KEPT][i].dst;
     int64_t outer = view->results / columns->len;
     sum->lines = hand_over(made, view, columns, rows);
@@ -319,7 +313,6 @@ static int make_down(gm_sum_launch *made, const gm_sum_view *view, const char *d
     if (outer * tiles > INT32_MAX)
         return 0;
 
-    made->form = GM_SUM_DOWN;
     made->kernel = width == 1 ? "sum_down_one" : "sum_down";
     made->threads = (unsigned)(gm_pieces(across * along, WARP) * WARP);
     made->shared = (unsigned)(gm_most(across * along * width, made->threads) * (int64_t)sizeof(double));
@@ -335,7 +328,7 @@ static int make_down(gm_sum_launch *made, const gm_sum_view *view, const char *d
 static int64_t smallest_step(const gm_sum_view *view, int side)
 {
     int64_t step = INT64_MAX;
-    for (int i = 0; i < (side == KEPT ? view->kept : view->summed); i++)
+    for (int i = 0; i < view->n[side]; i++)
         if (view->axis[side][i].src)
             step = gm_least(step, llabs(view->axis[side][i].src));
     return step;
@@ -359,7 +352,6 @@ static void make_general(gm_sum_launch *made, const gm_sum_view *view, int proce
         along = gm_most(1, along / 2);
         across *= 2;
     }
-    made->form = GM_SUM_GENERAL;
     made->kernel = "sum_general";
     made->threads = (unsigned)(gm_pieces(across * along, WARP) * WARP);
     made->shared = made->threads * (unsigned)sizeof(double);
@@ -393,10 +385,6 @@ void gm_sum_make(gm_sum_launch *made, const gm_plan *plan, const char *dst, gm_d
     if (!steps_by(&view, view.size, NULL) ||
         (!make_along(made, &view, processors) && !make_down(made, &view, dst, processors)))
         make_general(made, &view, processors);
-    if (made->sum.slices == 1)
+    if (made->sum.slices == 1) /* each is a result */
         made->partials = 0;
-    else if (made->sum.bunch)
-        made->partials = made->blocks + gm_pieces(made->blocks, BUNCH);
-    else if (made->form == GM_SUM_FLAT || made->form == GM_SUM_RUN)
-        made->partials = made->blocks;
 }

@@ -21,7 +21,7 @@ int gm_swap_held_make(gm_swap_packed *packed, const gm_gpu *gpu, const gm_array 
 {
     enum { MOST = 96 * 1024, WANTED = 16 * 1024, ALIGNED = 32 };
     int64_t itemsize = array->itemsize, n = array->shape[a];
-    int64_t low = array->strides[a] < array->strides[b] ? array->strides[a] : array->strides[b];
+    int64_t low = gm_least(array->strides[a], array->strides[b]);
     gm_plan batch = {.items = 1};
     unsigned taken = 0;
 
@@ -54,10 +54,10 @@ int gm_swap_held_make(gm_swap_packed *packed, const gm_gpu *gpu, const gm_array 
     packed->by_n = gm_walk_axis_of((gm_axis){.len = n});
     packed->by_square = gm_walk_axis_of((gm_axis){.len = n * n});
     packed->squares = run / bytes;
-    int64_t each = gm_most(1, WANTED / bytes), whole = ALIGNED / (bytes & -bytes);
+    int64_t each = gm_most(1, WANTED / bytes), whole = ALIGNED / (int64_t)gm_common((uint64_t)bytes, ALIGNED);
     if (whole > 1 && each > whole) /* so that blocks meet between sectors */
         each = each / whole * whole;
-    packed->each = (unsigned)(each < packed->squares ? each : packed->squares);
+    packed->each = (unsigned)gm_least(each, packed->squares);
     packed->pieces = gm_pieces(packed->squares, packed->each);
     return packed->pieces <= INT32_MAX / packed->batch.units;
 }

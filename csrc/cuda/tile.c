@@ -9,13 +9,6 @@
 
 enum { VECTOR = GM_VECTOR, RUN_ENTRY = 16 /* sizeof(gm_tile_run) of the kernels */ };
 
-/* The fewest vectors that are whole periods: both are small, and a vector has a power of two of units. */
-static int vectors_of_period(int period, int vector)
-{
-    int common = period & -period;
-    return period / (common < vector ? common : vector);
-}
-
 static gm_tile_axis tile_axis(int64_t len, int64_t src, int64_t dst, int64_t image)
 {
     gm_tile_axis made = {.image = (int)image, .src = src, .dst = dst};
@@ -85,7 +78,7 @@ static int64_t lay_out(gm_box *box, gm_tile *tile, int vector, int64_t period)
         extent += (taken - 1) * pitch + skewed;
     }
     /* The last vector of a run is gathered whole, whatever is stored of it. */
-    int64_t beyond = (vector + period - 1) / period * box->axis[box->along].image;
+    int64_t beyond = gm_pieces(vector, period) * box->axis[box->along].image;
     if (beyond < 0)
         tile->image_start += (int)gm_round_up(-beyond, VECTOR);
     return tile->image_start + extent + 4 * VECTOR + gm_most(beyond, 0);
@@ -233,21 +226,20 @@ static int set_threads(gm_box *box, gm_tile *tile, int threads, int runs, int un
     among = threads >> tile->lanes_shift;
     int each = box->dst_uniform || tile->nruns_axes != 1 ? 1 : (int)gm_most(1, vector >> tile->lanes_shift);
     int whole_vectors = units / vector, share = among / each;
-    if (box->unit == 1 && each > 1 && runs > 1 && runs < vector &&
-        threads / runs >= vectors_of_period(period, vector)) {
+    int cycle = period / (int)gm_common((uint64_t)period, (uint64_t)vector); /* vectors that are whole periods */
+    if (box->unit == 1 && each > 1 && runs > 1 && runs < vector && threads / runs >= cycle) {
         /* Fewer runs than would be dealt out so: each has a team of its own. */
         tile->lanes_shift = 0;
         share = threads / runs;
         each = 1;
         among = threads;
     }
-    int vectors = (int)gm_most(1, whole_vectors < share ? whole_vectors : share);
+    int vectors = (int)gm_most(1, gm_least(whole_vectors, share));
     tile->steady = tile->steady_step = 0;
     if (tile->run_vectors > vectors) {
         /* A thread's next vector is whole periods further where that many threads are there. */
-        int whole = vectors_of_period(period, vector);
-        if (whole <= share && whole_vectors > share)
-            vectors = share / whole * whole;
+        if (cycle <= share && whole_vectors > share)
+            vectors = share / cycle * cycle;
         tile->steady = vectors * vector % period == 0 &&
                        (tile->skew_shift == 31 || period > 1 || vectors * vector % (1 << tile->skew_shift) == 0);
         tile->steady_step = tile->steady ? vectors * vector / period * tile->along_image : 0;
@@ -270,7 +262,7 @@ int gm_tile_make(gm_tile_launch *launch, const gm_plan *plan, int unit, const ch
     int vector = VECTOR / unit;
     int64_t units = 1, runs = 1, period, table, rows;
 
-    if (!gm_box_choose(&box, plan, unit, dst, src, MOST_IMAGE < most_shared / 4 * 3 ? MOST_IMAGE : most_shared / 4 * 3))
+    if (!gm_box_choose(&box, plan, unit, dst, src, gm_least(MOST_IMAGE, most_shared / 4 * 3)))
         return 0;
     memset(tile, 0, sizeof *tile);
     tile->src_begin = (uintptr_t)src + (uint64_t)reach.low;
@@ -286,7 +278,7 @@ int gm_tile_make(gm_tile_launch *launch, const gm_plan *plan, int unit, const ch
     if (!blocks)
         return 0;
 
-    tile->run_vectors = (int)((units + (box.dst_aligned ? 0 : vector - 1) + vector - 1) / vector);
+    tile->run_vectors = (int)gm_pieces(units + (box.dst_aligned ? 0 : vector - 1), vector);
     launch->chain = period > 1;
     tile->table = (int)(runs * RUN_ENTRY);
     table = launch->chain ? (period + vector) * 33 / 32 + 2 : 0;

@@ -20,7 +20,7 @@ static int64_t grain_of(int64_t n, int64_t grain)
 
 int64_t gm_box_tiles(const gm_box_axis *axis)
 {
-    return (axis->len + axis->take - 1) / axis->take;
+    return gm_pieces(axis->len, axis->take);
 }
 
 /* How much of the work of all tiles is work. */
@@ -73,7 +73,7 @@ static int64_t take(gm_box *box, const int *chain, int n, int64_t first, int64_t
         if (axis->take < axis->len && run * axis->len > wanted + wanted / 2) {
             int64_t step = gm_most(1, (wanted + run / 2) / run), multiple = grain / grain_of(run, grain);
             int64_t tiles = gm_most(1, (axis->len + step / 2) / step);
-            step = ((axis->len + tiles - 1) / tiles + multiple - 1) / multiple * multiple;
+            step = gm_pieces(gm_pieces(axis->len, tiles), multiple) * multiple;
             if (step < axis->len) {
                 axis->take = step;
                 *stepped = chain[k];
@@ -194,14 +194,13 @@ static void mark(gm_box *box)
     int64_t run = llabs(box->axis[box->src_chain[0]].src);
 
     for (int i = 0; i < box->n; i++)
-        box->axis[i].in_dst = box->axis[i].in_src = box->axis[i].in_run = 0;
+        box->axis[i].in_dst = box->axis[i].in_run = 0;
     for (int k = 0; k < box->ndst; k++)
         box->axis[box->dst_chain[k]].in_dst = 1;
     for (int k = 0, rows = 0; k < box->nsrc; k++) {
         gm_box_axis *axis = &box->axis[box->src_chain[k]];
         rows = rows || (k > 0 && box->src_chain[k] == box->dst_chain[0] && run >= SHORTEST_ROW &&
                         axis->src / box->unit % 2 == 0);
-        axis->in_src = 1;
         axis->in_run = !rows;
         run *= axis->take;
     }
@@ -225,7 +224,7 @@ static void settle_alignment(gm_box *box, const char *dst, const char *src)
     if (!box->dst_aligned) {
         /* A run that starts inside a vector needs what comes before it. */
         int64_t period = units / box->axis[box->along].take;
-        box->ahead = (vector + period - 1) / period;
+        box->ahead = gm_pieces(vector, period);
     }
     for (int i = 0; i < box->n; i++) {
         const gm_box_axis *axis = &box->axis[i];

@@ -7,10 +7,10 @@ enum { GM_BOX_AXES = GM_TILE_AXES, GM_VECTOR = 16 };
 
 typedef struct gm_box_axis {
     int64_t len, src, dst;
-    int64_t take;       /* indices in a tile */
-    int64_t image;      /* bytes from one index to the next in shared memory */
-    int in_dst, in_src; /* part of the destination's run, of the source's */
-    int in_run;         /* part of the run that a row is read as */
+    int64_t take;  /* indices in a tile */
+    int64_t image; /* bytes from one index to the next in shared memory */
+    int in_dst;    /* part of the destination's run */
+    int in_run;    /* part of the run that a row is read as */
 } gm_box_axis;
 
 typedef struct gm_box {
