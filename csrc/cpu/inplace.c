@@ -348,7 +348,7 @@ gm_status gm_cpu_swap_axes(const gm_cpu *cpu, const gm_array *array, int a, int 
         plan_batches(&job, program);
     else if (!plan_whole(&job, cpu, job.parts)) {
         plan_tiles(&job);
-        if (2 * total > cpu->l3_bytes / 2 || rows_collide(&job))
+        if (gm_goes_past(total, cpu->l3_bytes / 4) || rows_collide(&job))
             plan_pairs(&job, cpu);
         count_tiles(&job);
     }

@@ -64,12 +64,10 @@ gm_status gm_move_tuned(const gm_cpu *cpu, const gm_plan *plan, char *dst, const
     }
     int64_t total = plan->items * plan->item;
     if (gm_weave_suits(cpu, plan)) {
-        gm_move_weave(cpu, plan, dst, src, total > cpu->l3_bytes / 2);
+        gm_move_weave(cpu, plan, dst, src, gm_goes_past(total, cpu->l3_bytes / 2));
         return GM_OK;
     }
-    /* What still fits the last cache is better left there: whoever asked for it will read it next. Not a power of two,
-     * on whose two sides a size and its neighbours would lie. */
-    int large = 2 * total > cpu->l3_bytes / 8 * 3;
+    int large = gm_goes_past(total, cpu->l3_bytes / 16 * 3);
     gm_tile_how how = {.simd = 1, .staged = large, .threads = atomic_load(&cpu->threads)};
     if (plan->family != GM_TILE && plan->family != GM_GENERAL)
         return move_other(cpu, plan, dst, src, &how);

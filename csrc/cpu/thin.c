@@ -238,7 +238,7 @@ gm_status gm_move_thin(const gm_cpu *cpu, const gm_plan *plan, char *dst, const 
         return gm_move_naive(cpu, plan, dst, src);
 
     int64_t total = plan->items * plan->item;
-    int streams = job.kernels && total > cpu->l3_bytes / 2;
+    int streams = job.kernels && gm_goes_past(total, cpu->l3_bytes / 2);
     int parts = atomic_load(&cpu->threads);
     if (parts > total / (128 << 10) + 1)
         parts = (int)(total / (128 << 10) + 1);
