@@ -165,17 +165,13 @@ GM_INLINE void comb_lines_of(const gm_comb *comb, int windows, char *dst, const 
 {
     const int64_t src_line = 64 / comb->item * comb->step, src_vector = COMB_VECTOR / comb->item * comb->step;
     const int64_t dst_line = comb->backwards ? -64 : 64, dst_vector = comb->backwards ? -COMB_VECTOR : COMB_VECTOR;
-    const int far = src_line > 64;
     const comb_table t = comb_tables(comb, windows);
 
     if (comb->backwards)
         dst += 64 * lines - COMB_VECTOR;
     for (; lines > 0; lines--, dst += dst_line, src += src_line) {
-        if (far)
-            for (int64_t k = 0; k < src_line; k += 64)
-                __builtin_prefetch((const char *)((uintptr_t)src + ask + (uintptr_t)k), 0, 2);
-        else
-            __builtin_prefetch((const char *)((uintptr_t)src + ask), 0, 0);
+        for (int64_t k = 0; k < src_line; k += 64)
+            __builtin_prefetch((const char *)((uintptr_t)src + ask + (uintptr_t)k), 0, 2);
         GM_UNROLL for (int k = 0; k < 64 / COMB_VECTOR; k++)
             comb_put(dst + k * dst_vector, comb_gather(&t, windows, src + k * src_vector), streams);
     }
