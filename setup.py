@@ -80,6 +80,7 @@ class Build(build_ext):
             compiler = os.environ.get("CC", "").replace("/", "_")
             kind = [
                 sys.implementation.cache_tag,
+                "free-threaded" * FREE_THREADED,
                 sysconfig.get_platform(),
                 compiler,
                 *SANITIZE.split(","),
@@ -89,6 +90,7 @@ class Build(build_ext):
 
     def build_extension(self, ext: Extension) -> None:
         self.add_kernels(ext)
+        ext.include_dirs.append(dlpack_include())
         if not (Path(sysconfig.get_path("include")) / "Python.h").exists():
             raise SystemExit("gpumem: Python.h not found: install Python's headers (Debian: apt install python3-dev)")
         compile_one = self.compiler.compile
@@ -128,7 +130,7 @@ core = Extension(
     "gpumem._core",
     sources=files("csrc/*/*.c"),
     depends=files("csrc/*/*.h", "csrc/*/*.def", "setup.py"),
-    include_dirs=[numpy.get_include(), dlpack_include()],
+    include_dirs=[numpy.get_include()],
     define_macros=[
         ("_GNU_SOURCE", None),
         ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),

@@ -4,6 +4,7 @@ The package is compiled against the official dlpack.h; this is a second, indepen
 """
 
 import ctypes
+import gc
 import os
 from collections.abc import Callable
 from ctypes import POINTER, PYFUNCTYPE, Structure, c_char_p, c_int, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
@@ -217,6 +218,7 @@ def grows(once: Callable[[], object], rounds: int, limit: int) -> bool:
     """
 
     def resident() -> int:
+        gc.collect()  # producers are in circles, and free-threaded Pythons leave those for longer
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     for _ in range(200):

@@ -51,13 +51,15 @@ def machine(tmp_path, monkeypatch):
 # Finding nvcc
 
 
-def test_nvcc_is_asked_for_where_there_is_none(machine, monkeypatch):
+def test_nvcc_and_dlpack_are_asked_for_where_there_are_none(machine, monkeypatch):
+    monkeypatch.delenv("GPUMEM_DLPACK_INCLUDE", raising=False)
     backend = pytest.importorskip("backend", reason="needs setuptools")
     for ask in (backend.get_requires_for_build_wheel, backend.get_requires_for_build_editable):
         monkeypatch.setattr(backend.build_meta, ask.__name__, lambda settings: ["setuptools"])
-        assert ask() == ["setuptools", "cuda-toolkit[nvcc,nvvm,crt,cccl,cudart]==13.0.*"]
+        assert ask() == ["setuptools", "apache-tvm-ffi>=0.1.5", "cuda-toolkit[nvcc,nvvm,crt,cccl,cudart]==13.0.*"]
     nvcc = machine()
     monkeypatch.setenv("CUDA_HOME", f" {nvcc.parent.parent}:")
+    monkeypatch.setenv("GPUMEM_DLPACK_INCLUDE", "include")
     assert backend.get_requires_for_build_wheel() == ["setuptools"]
     assert backend.get_requires_for_build_editable() == ["setuptools"]
 

@@ -7,10 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import array_api_strict
 import numpy as np
 import pytest
-import tvm_ffi
 from dlpack_abi import BFLOAT, E4M3FN, Legacy, Producer, consume, delete, grows, items_of
 
 from gpumem import _core
+
+tvm_ffi = pytest.importorskip("tvm_ffi")
 
 
 def numbers(*shape, dtype="f4"):

@@ -85,8 +85,6 @@ static int read_stream(const gm_state *state, PyObject *interface, void **stream
 
 static int read_interface(gm_state *state, PyObject *interface, void *stream, gm_dlpack_tensor *tensor)
 {
-    if (!PyDict_Check(interface))
-        return gm_raise(GM_INTERFACE, "it is no dictionary");
     if (entry(interface, "mask"))
         return gm_raise(GM_INTERFACE, "it has a mask, which would be lost");
     if (read_stream(state, interface, &tensor->home) < 0 || read_layout(interface, tensor) < 0)
@@ -98,11 +96,16 @@ static int read_interface(gm_state *state, PyObject *interface, void *stream, gm
 
 int gm_cuda_interface_import(gm_state *state, PyObject *object, void *stream, gm_dlpack_tensor *tensor)
 {
-    PyObject *interface = PyObject_GetAttr(object, state->names.cuda_interface);
-    if (!interface)
-        return -1;
-    int rc = read_interface(state, interface, stream, tensor);
-    Py_DECREF(interface);
+    PyObject *theirs = PyObject_GetAttr(object, state->names.cuda_interface), *ours = NULL;
+    int rc = -1;
+
+    /* Entries are borrowed, so of a dictionary that nobody else can change. */
+    if (theirs && !PyDict_Check(theirs))
+        gm_raise(GM_INTERFACE, "it is no dictionary");
+    else if (theirs && (ours = PyDict_Copy(theirs)))
+        rc = read_interface(state, ours, stream, tensor);
+    Py_XDECREF(ours);
+    Py_XDECREF(theirs);
     if (rc == 0)
         tensor->owner.object = Py_NewRef(object);
     return rc;

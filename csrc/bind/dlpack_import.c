@@ -214,7 +214,11 @@ static int import_capsule(const gm_state *state, PyObject *object, void *stream,
     PyObject *capsule = ask_capsule(state, object, kind == GM_CUDA ? stream : NULL);
     if (!capsule)
         return -1;
-    int rc = take_capsule(capsule, tensor);
+    int rc;
+    /* Of threads that were handed the same capsule, one takes what is in it. */
+    Py_BEGIN_CRITICAL_SECTION(capsule);
+    rc = take_capsule(capsule, tensor);
+    Py_END_CRITICAL_SECTION();
     if (rc == 0 && tensor->array.device == GM_CUDA)
         tensor->array.stream = stream;
     /* The destructor of a refused capsule may run Python code: not with our exception set. */

@@ -8,3 +8,9 @@
 #    define NO_IMPORT_ARRAY
 #endif
 #include <numpy/arrayobject.h>
+
+/* One thread at a time for the same object. With a GIL it does nothing, and the stable ABI has no name for it. */
+#ifndef Py_BEGIN_CRITICAL_SECTION
+#    define Py_BEGIN_CRITICAL_SECTION(object) {
+#    define Py_END_CRITICAL_SECTION()         }
+#endif

@@ -1,5 +1,6 @@
-"""setuptools' build backend, which asks for the pip packages of nvcc where the machine has no other nvcc."""
+"""setuptools' build backend, which asks for the pip packages of nvcc and dlpack.h where the machine has no others."""
 
+import os
 from typing import Any
 
 import cuda_toolkit
@@ -25,9 +26,18 @@ __all__ = [
 ]
 
 
+# Ships dlpack.h, compiled for most Pythons: free-threaded 3.13 is none of them, so a folder may be given instead.
+DLPACK = "apache-tvm-ffi>=0.1.5"
+
+
+def _more() -> list[str]:
+    given = os.environ.get("GPUMEM_DLPACK_INCLUDE")
+    return [*([] if given else [DLPACK]), *cuda_toolkit.build_requires()]
+
+
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
-    return [*build_meta.get_requires_for_build_wheel(config_settings), *cuda_toolkit.build_requires()]
+    return [*build_meta.get_requires_for_build_wheel(config_settings), *_more()]
 
 
 def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
-    return [*build_meta.get_requires_for_build_editable(config_settings), *cuda_toolkit.build_requires()]
+    return [*build_meta.get_requires_for_build_editable(config_settings), *_more()]
