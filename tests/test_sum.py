@@ -255,7 +255,7 @@ def test_extreme_integers_in_rows(dtype):
 @pytest.mark.parametrize("rows, start", [(2, 0), (5, 1), (8, 7)])
 def test_long_sums_of_few_rows_of_integers(rows, start, dtype):
     """Results past the caches, from anywhere in a line, and not a word beyond them."""
-    n = 1_200_011
+    n = 2_200_011
     x = some((rows, n), "u1").astype(dtype) if dtype == "?" else some((rows, n), dtype)
     memory = np.full(start + n + 1, 77, np.int64)
     out = memory[start : start + n].view("u8" if dtype[0] == "u" else "i8")

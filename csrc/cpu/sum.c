@@ -279,18 +279,20 @@ static void join_slabs(void *ctx, int thread)
     }
 }
 
-/* Whether results would only push the input out of the caches, and lie where they can be streamed. */
-static int goes_past(const gm_sum_job *job, int64_t l3_bytes, int64_t size, int64_t part)
+/* Whether results would only push the input out of the caches, and lie where they can be streamed. A third level far
+ * larger than the second is that of many cores: what lies in it is slower to write than memory. */
+static int goes_past(const gm_sum_job *job, const gm_cpu *cpu, int64_t size, int64_t part)
 {
+    int64_t large = gm_least(cpu->l3_bytes / 4, 8 * cpu->l2_bytes);
     uintptr_t address = (uintptr_t)job->dst;
     for (int i = 0; i < job->kept_axes; i++)
         address |= (uintptr_t)job->kept[i].dst;
-    return job->groups * job->width * size >= l3_bytes / 4 && address % (uintptr_t)part == 0;
+    return job->groups * job->width * size >= large && address % (uintptr_t)part == 0;
 }
 
 /* The kernel that writes contiguous results, if there is one: past the caches those that would only push the input out
  * of them. */
-static gm_sum_write_fn *write_for(const gm_sum_job *job, int64_t l3_bytes)
+static gm_sum_write_fn *write_for(const gm_sum_job *job, const gm_cpu *cpu)
 {
     const gm_sum_kernels *kernels = job->kernels;
     int64_t bits = gm_dtype_get(job->to)->bits, size = bits / 8, part = size / job->parts;
@@ -302,17 +304,17 @@ static gm_sum_write_fn *write_for(const gm_sum_job *job, int64_t l3_bytes)
         return NULL;
     if (acc == GM_float64 && size == 2)
         return job->to == GM_float16 ? kernels->narrow_float16 : kernels->narrow_bfloat16;
-    if (!goes_past(job, l3_bytes, size, part))
+    if (!goes_past(job, cpu, size, part))
         return NULL;
     return is_float32 ? kernels->stream_float32 : as_is ? kernels->stream : NULL;
 }
 
 /* Kernels that go from a few items straight to results. */
-static void choose_straight(gm_sum_job *job, int64_t l3_bytes)
+static void choose_straight(gm_sum_job *job, const gm_cpu *cpu)
 {
     const gm_sum_kernels *kernels = job->kernels;
     int halves = job->from == GM_float16 && job->write == kernels->narrow_float16 &&
-                 job->along.len <= GM_SUM_FEW_HALVES && goes_past(job, l3_bytes, job->size, job->size);
+                 job->along.len <= GM_SUM_FEW_HALVES && goes_past(job, cpu, job->size, job->size);
     int whole = !job->collapse && job->pieces == 1;
     int columns = whole && job->form == GM_SUM_COLUMNS && job->col_gap == 1 && job->along.len <= GM_SUM_FEW;
 
@@ -331,8 +333,8 @@ static gm_status sum_with(const gm_cpu *cpu, int threads, const gm_plan *plan, c
 
     job.kernels = cpu->isa->sum;
     gm_sum_cut(&job, plan, dst, to, src, from);
-    job.write = write_for(&job, cpu->l3_bytes);
-    choose_straight(&job, cpu->l3_bytes);
+    job.write = write_for(&job, cpu);
+    choose_straight(&job, cpu);
     job.fence = cpu->isa->tile->fence;
     atomic_init(&job.next, 0);
     threads = job.bytes < WORTH_THREADS ? 1 : (int)gm_least(threads, job.units);

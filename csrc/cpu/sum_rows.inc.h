@@ -78,6 +78,7 @@ LEVELS(sum_i8, sum_u64)
         {                                                                                                              \
             const int64_t per = 8 / P;                                                                                 \
             int64_t index[8] = {0}, done = 0;                                                                          \
+            const char *end = src + ((rows - 1) * q + n) * size;                                                       \
             unsigned kept = 0;                                                                                         \
             for (int64_t lane = 0; lane < 8; lane++)                                                                   \
                 if (lane % P < n) {                                                                                    \
@@ -87,6 +88,7 @@ LEVELS(sum_i8, sum_u64)
             __m512i order = _mm512_loadu_si512(index);                                                                 \
             for (; (rows - done - 1) * q + n >= (8 - per) * q + 8 && rows - done >= 8; done += 8) {                    \
                 sum_f64 x[4] = {{0}};                                                                                  \
+                sum_fetch(src + done * q * size, end, 8 * (int)P * size);                                              \
                 for (int64_t i = 0; i < P; i++) {                                                                      \
                     __m512d v = (__m512d)sum_load_##dtype(src + (done + i * per) * q * size).v[0];                     \
                     x[i] = (sum_f64)_mm512_mask_permutexvar_pd(_mm512_set1_pd(-0.0), (__mmask8)kept, order, v);        \
@@ -152,11 +154,13 @@ GM_INLINE int sum_order_halves(__m512i *order, uint32_t *kept, int64_t step, int
         {                                                                                                              \
             const __m512i blank = _mm512_set1_epi16((short)0x8000);                                                    \
             int64_t q = step / 2, done = 0;                                                                            \
+            const char *end = src + (rows - 1) * step + 2 * n;                                                         \
             uint32_t kept;                                                                                             \
             __m512i order;                                                                                             \
             if (!sum_order_halves(&order, &kept, step, n))                                                             \
                 return 0;                                                                                              \
             for (; rows - done >= 8 && (rows - done - 1) * q + n >= 32; done += 8) {                                   \
+                sum_fetch(src + done * step, end, 64);                                                                 \
                 __m512i v = _mm512_loadu_si512(src + done * step);                                                     \
                 v = _mm512_mask_permutexvar_epi16(blank, kept, order, v);                                              \
                 sum_f8 sum = sum_four_##dtype(v);                                                                      \
@@ -177,11 +181,13 @@ static int64_t sum_few_past_float16(char *dst, const char *src, int64_t step, in
 {
     const __m512i blank = _mm512_set1_epi16((short)0x8000);
     int64_t q = step / 2, done = 0;
+    const char *end = src + (rows - 1) * step + 2 * n;
     uint32_t kept;
     __m512i order;
     if (!sum_order_halves(&order, &kept, step, n))
         return 0;
     for (; rows - done >= 32 && (rows - done - 25) * q + n >= 32; done += 32) {
+        sum_fetch(src + done * step, end, 256);
         sum_s16 pair[2];
         for (int k = 0; k < 2; k++) {
             const char *from = src + (done + 16 * k) * step;
@@ -204,6 +210,7 @@ static int64_t sum_few_past_float16(char *dst, const char *src, int64_t step, in
                                            const int64_t P)                                                            \
         {                                                                                                              \
             const int64_t per = 8 / P;                                                                                 \
+            const char *end = src + (rows - 1) * step + bytes;                                                         \
             char index[64] = {0};                                                                                      \
             int64_t done = 0;                                                                                          \
             uint64_t kept = 0;                                                                                         \
@@ -217,6 +224,7 @@ static int64_t sum_few_past_float16(char *dst, const char *src, int64_t step, in
             __m512i order = _mm512_loadu_si512(index), blank = _mm512_set1_epi64((long long)zero);                     \
             for (; rows - done >= 8 && (rows - done - 1) * step + bytes >= (8 - per) * step + 64; done += 8) {         \
                 sum_u64 x[4] = {{0}};                                                                                  \
+                sum_fetch(src + done * step, end, 64 * (int)P);                                                        \
                 for (int64_t i = 0; i < P; i++) {                                                                      \
                     __m512i v = _mm512_loadu_si512(src + (done + i * per) * step);                                     \
                     sum_i8 lanes = {{(sum_u64)_mm512_mask_permutexvar_epi8(blank, kept, order, v)}};                   \
