@@ -127,7 +127,11 @@ static void body(void *ctx, int part)
 gm_status gm_move_compact(const gm_cpu *cpu, const gm_plan *plan, char *dst, const char *src, const gm_tile_how *how)
 {
     compact_job job = {
-        .cpu = {.isa = cpu->isa, .l1_bytes = cpu->l1_bytes, .l2_bytes = cpu->l2_bytes, .l3_bytes = cpu->l3_bytes},
+        .cpu = {.isa = cpu->isa,
+                .l1_bytes = cpu->l1_bytes,
+                .l2_bytes = cpu->l2_bytes,
+                .l3_bytes = cpu->l3_bytes,
+                .reads_pages = cpu->reads_pages},
         .plan = plan,
         .how = {.simd = how->simd, .staged = how->staged, .threads = 1},
         .slabs = 1,

@@ -11,7 +11,8 @@ typedef struct gm_cpu {
     const struct gm_isa *isa;
     _Atomic int threads;
     int64_t l1_bytes, l2_bytes,
-        l3_bytes; /* data caches: of a core, of a core, the last level as this process sees it */
+        l3_bytes;    /* data caches: of a core, of a core, the last level as this process sees it */
+    int reads_pages; /* whether memory is read faster a page of 4 KB at a time than in several runs side by side */
 } gm_cpu;
 
 /* Whether results of so many bytes are written past the caches. Fewer are better left in the last one, of which they

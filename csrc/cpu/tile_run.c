@@ -326,11 +326,13 @@ static gm_status spread_rows(job *j, const gm_cpu *cpu, const gm_plan *plan, gm_
 
 /* Lines of the destination's runs. Rows that are made dense and the next panel's have to fit the second cache together;
  * of large items, a panel has few enough rows for longer runs, and a run that is shifted to whole lines costs less the
- * longer it is. */
-static int64_t lines_of_run(const gm_plan *plan, int shared, int dense)
+ * longer it is. Where the source is read by pages, 32 rows of these make a panel. */
+static int64_t lines_of_run(const gm_plan *plan, int shared, int dense, int pages)
 {
     if (dense)
         return GM_LINES / 2;
+    if (pages)
+        return 32 * plan->item / 64;
     return plan->item == 16 ? 4 * GM_LINES : plan->item == 8 || (plan->item == 4 && shared) ? 2 * GM_LINES : GM_LINES;
 }
 
@@ -338,9 +340,9 @@ static int64_t lines_of_run(const gm_plan *plan, int shared, int dense)
  * in lines hardly matters. */
 static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int square, int shared)
 {
-    enum { RUN = 1 << 10, LONG_RUN = 1 << 10, MOST_ROWS = 256, LEAST_DENSE = 128 };
-    int dense_too = shared && j->kernels->dense[square];
-    int64_t lines = lines_of_run(plan, shared, dense_too);
+    enum { RUN = 1 << 10, LONG_RUN = 1 << 10, PAGE = 4 << 10, MOST_ROWS = 256, LEAST_DENSE = 128 };
+    int dense_too = shared && j->kernels->dense[square], pages = cpu->reads_pages && plan->item >= 4;
+    int64_t lines = lines_of_run(plan, shared, dense_too, pages);
     int64_t dst_run = 64 * lines;
     int64_t rows = plan->axis[plan->dst_axis].len;
     int64_t run = rows * plan->item;
@@ -354,7 +356,7 @@ static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int
         .walk_dst = !odd,
         .panel = 1,
         .apart = shared,
-        .src_run = RUN,
+        .src_run = pages ? PAGE : RUN,
         .dst_run = dst_run,
         .rows_step = j->tile_cols,
     };

@@ -234,6 +234,7 @@ int main(int argc, char **argv)
                 for (int round = 0; round < rounds; round++, checked++) {
                     /* Some paths are for what no cache holds: let there be hardly any, half of the time. */
                     cpu.l3_bytes = round % 2 ? 16 << 10 : 32 << 20;
+                    cpu.reads_pages = round / 2 % 2;
                     (sums ? check_sum : check_move)(&cpu, (gm_stage_id)id);
                 }
             }
