@@ -326,7 +326,7 @@ static gm_status spread_rows(job *j, const gm_cpu *cpu, const gm_plan *plan, gm_
 
 /* Lines of the destination's runs. Rows that are made dense and the next panel's have to fit the second cache together;
  * of large items, a panel has few enough rows for longer runs, and a run that is shifted to whole lines costs less the
- * longer it is. Where the source is read by pages, 32 rows of these make a panel. */
+ * longer it is. Of rows that are read by pages, 32 make a panel. */
 static int64_t lines_of_run(const gm_plan *plan, int shared, int dense, int pages)
 {
     if (dense)
@@ -356,7 +356,7 @@ static gm_status make_panels(job *j, const gm_cpu *cpu, const gm_plan *plan, int
         .walk_dst = !odd,
         .panel = 1,
         .apart = shared,
-        .src_run = pages ? PAGE : RUN,
+        .src_run = pages ? gm_most(RUN, 32 * PAGE / (dst_run / plan->item)) : RUN,
         .dst_run = dst_run,
         .rows_step = j->tile_cols,
     };
