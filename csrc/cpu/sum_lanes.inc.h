@@ -3,14 +3,15 @@
 
 /* While a line's items wait to be added, few lines behind it can be asked for, and the processor's own prefetching does
  * not go far enough: an Emerald Rapids reads at 0.6 to 0.7 of its speed. So lines are asked for SUM_FETCH bytes ahead,
- * as far as there is something to read, before `end`. */
-enum { SUM_FETCH = 4 << 10 };
+ * as far as there is something to read, before `end`; into the second cache, since the few buffers of the first one's
+ * misses are for what is read now. */
+enum { SUM_FETCH = 8 << 10 };
 
 GM_INLINE void sum_fetch(const char *src, const char *end, int bytes)
 {
     if (end - src >= SUM_FETCH + bytes)
         for (int b = 0; b < bytes; b += 64)
-            __builtin_prefetch(src + SUM_FETCH + b);
+            __builtin_prefetch(src + SUM_FETCH + b, 0, 2);
 }
 
 /* ---- floats ---- */
