@@ -44,6 +44,12 @@ def benchmarks(machine: str) -> list[Result]:
     return [Result.from_dict(data) for data in recorded if data.get("schema") == "gpumem.bench/1"]
 
 
+def place(result: Result) -> str:
+    """Where it was measured, in few words."""
+    on = result.environment
+    return on.get("device") or f"{on['cpu']}, {on['threads']} threads"
+
+
 def figures(machine: str) -> str:
     """A row for each group of each benchmark recorded on a machine: what was reached, next to the peers."""
     results = benchmarks(machine)
@@ -68,7 +74,8 @@ def figures(machine: str) -> str:
                 [result.op, name, str(len(group)), against, f"{np.median(reached):.2f}", f"{min(reached):.2f}", *cells]
             )
     head = ["operation", "rows", "how many", "1.00 is", "gpumem, median", "worst", *peers]
-    on = "{device}, driver {clocks[driver_version]}" if machine != "cpu" else "{cpu}, {threads} threads, {isa}"
+    gpu = "device" in results[0].environment
+    on = "{device}, driver {clocks[driver_version]}" if gpu else "{cpu}, {threads} threads, {isa}"
     where = dict.fromkeys(
         f"{on}, NumPy {{numpy}}, gpumem {{gpumem}} at {{commit}}, {{day}}".format(
             **result.environment, day=result.environment["date"][:10]
@@ -81,7 +88,8 @@ def figures(machine: str) -> str:
 def beside(machine: str, peer: str) -> str:
     """A row for each group that a peer takes part in: both medians over the same rows, and where it is the faster."""
     rows = []
-    for result in benchmarks(machine):
+    results = benchmarks(machine)
+    for result in results:
         for name, group in result.groups().items():
             both = [(row.figure().median, row.figure(peer).median) for row in group if peer in row.seconds]
             if not both:
@@ -90,7 +98,7 @@ def beside(machine: str, peer: str) -> str:
             lead = [theirs / ours - 1 for ours, theirs in both if theirs > ours]
             behind = f"{len(lead)}, by {max(lead):.1%} at most" if lead else "0"
             rows.append([result.op, name, str(len(both)), f"{ours:.2f}", f"{theirs:.2f}", behind])
-    return markdown(["operation", "rows", "how many", "gpumem, median", peer, "behind"], rows, {2, 3, 4})
+    return markdown([place(results[0]), "rows", "how many", "gpumem, median", peer, "behind"], rows, {2, 3, 4})
 
 
 def gpu_tests() -> str:
@@ -132,9 +140,11 @@ def ladders() -> str:
     return "\n\n".join(parts)
 
 
+HOSTS = ("cpu", "xeon")  # folders of what was recorded on CPUs
+
 # Of the README: words for a group, the group, and the peers that people would use.
-SPEED = {
-    "h200": [
+GROUPS = {
+    "gpu": [
         ("copy, strided and sliced", "cuda strided"),
         ("transpose of a matrix, 2 to 16 bytes an item", "cuda 2d even"),
         ("the same, 1 byte", "cuda 2d even, 1 byte"),
@@ -157,7 +167,7 @@ SPEED = {
     ],
 }
 PEERS = {
-    "h200": {"torch": "PyTorch", "cupy": "CuPy", "cublas": "cuBLAS", "cutensor": "cuTENSOR"},
+    "gpu": {"torch": "PyTorch", "cupy": "CuPy", "cublas": "cuBLAS", "cutensor": "cuTENSOR"},
     "cpu": {"numpy": "NumPy", "hptt": "HPTT"},
 }
 
@@ -165,21 +175,20 @@ PEERS = {
 def speed() -> str:
     """The README's tables: a few groups of each machine, next to what people would use instead."""
     parts = []
-    for machine, chosen in SPEED.items():
+    for machine in ("h200", *HOSTS):
         results = benchmarks(machine)
         groups = {name: rows for result in results for name, rows in result.groups().items()}
-        env = next(iter(results)).environment
-        place = env.get("device") or f"{env['cpu']}, {env['threads']} threads"
+        kind = "gpu" if "device" in results[0].environment else "cpu"
         rows = []
-        for words, name in chosen:
+        for words, name in GROUPS[kind]:
             if name not in groups:
                 continue
             medians = [
                 [row.figure(peer).median for row in groups[name] if peer in row.seconds]
-                for peer in ("gpumem", *PEERS[machine])
+                for peer in ("gpumem", *PEERS[kind])
             ]
             rows.append([words, *(f"{np.median(each):.2f}" if each else "" for each in medians)])
-        head = [place, "gpumem", *PEERS[machine].values()]
+        head = [place(results[0]), "gpumem", *PEERS[kind].values()]
         parts.append(markdown(head, rows, set(range(1, len(head)))))
     return "\n\n".join(parts)
 
@@ -201,10 +210,10 @@ PARTS = {
     "lessons": lessons,
     "ladders": ladders,
     "stages": stage_table,
-    "figures": partial(figures, "cpu"),
+    "figures": lambda: "\n\n".join(map(figures, HOSTS)),
     "h200": partial(figures, "h200"),
     "cutensor": partial(beside, "h200", "cutensor"),
-    "hptt": partial(beside, "cpu", "hptt"),
+    "hptt": lambda: "\n\n".join(beside(host, "hptt") for host in HOSTS),
     "gpu-tests": gpu_tests,
 }
 FILES = {
